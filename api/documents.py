@@ -42,7 +42,9 @@ def add(
     caller.may_touch(body.corpus)
     service = instance_of(request).service
     with request_span(request, "POST /v1/documents"):
-        return service.add_documents(body, owner=caller.owner, idempotency_key=idempotency_key)
+        return service.add_documents(
+            body, owner=caller.owner, by_operator=caller.role == "operator", idempotency_key=idempotency_key
+        )
 
 
 @documents.get(

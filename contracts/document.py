@@ -36,6 +36,10 @@ class Provenance(Value):
     """The most characters of a passage that the site allows to be shown; None for no limit."""
     submitted_by: LaterText = None
     """For a submitted document: the API key's id; None where no key was needed."""
+    by_operator: Switch = False
+    """For a submitted document: an operator submitted it, by a key or from this machine without one."""
+    first_seen_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
+    """For a document that came again with the same content: the time of its first fetch or submission."""
     signed_by: LaterText = None
     """The id of the key in `trust.keys` whose signature was valid when the document arrived."""
     repository: LaterText = None
@@ -47,7 +51,12 @@ class Provenance(Value):
     @property
     def origin(self) -> Origin:
         """Return the kind of origin by which trust is scored."""
-        return _ORIGINS[self.source]
+        return "operator" if self.by_operator else _ORIGINS[self.source]
+
+    @property
+    def known_since(self) -> datetime:
+        """Return when this content of the document first came, by the clock of the instance."""
+        return self.first_seen_at or self.fetched_at
 
 
 _AHEAD = timedelta(days=1)

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, Field
 from sluice.contracts.base import CorpusName, LaterText, Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.document import Provenance, Scalar
 from sluice.contracts.graph.retrieval import GraphPath, GraphUse
-from sluice.contracts.trust import GateCheck, Inspection, TrustScore
+from sluice.contracts.trust import FLOOD, GateCheck, Inspection, TrustScore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,7 +121,8 @@ class RetrievedChunk(Value):
     """A chunk with all its scores and ranks. Ranks are 1-based; None means that arm did not find it.
 
     `dense_distance` is 1 - cosine, in [0, 2]; `lexical_score` is BM25; `fused_score` orders `rank`, unless a reranker
-    (`rerank_score`, higher is better, None if it was not used) or the query's `diversity` reordered the results.
+    (`rerank_score`, higher is better, None if it was not used) or the query's `diversity` reordered the results, or the
+    chunk is marked as a flood.
     `duplicates` are the ids of equivalent chunks that were left out. With neighbours, `passage` has the ids of all
     chunks in `text`, in reading order; lines, tokens and `checksum` are then the passage's, all other fields those of
     the retrieved chunk.
@@ -164,6 +165,11 @@ class RetrievedChunk(Value):
     """Closeness in the graph to the retrieved passages; None if the graph does not reach it."""
     graph_path: Annotated[GraphPath | None, Field(exclude_if=is_none)] = None
     """The edges by which the graph reaches it."""
+
+    @property
+    def is_flood(self) -> bool:
+        """Return whether it is marked as made for the question; such chunks come last."""
+        return self.inspection is not None and any(finding.rule == FLOOD for finding in self.inspection.findings)
 
 
 class RetrievalMetadata(Value):

@@ -14,9 +14,11 @@ from pydantic.alias_generators import to_camel
 
 from sluice.contracts.base import LaterText, Value, is_empty, is_none
 
-Origin = Literal["crawled", "searched", "submitted", "file"]
+Origin = Literal["crawled", "searched", "submitted", "operator", "file"]
 """The observed (not claimed) origin of a document: fetched from its URL; shown by a search provider as a snippet of its
-URL; submitted by a caller, who may claim any URL; read from a local file."""
+URL; submitted by a caller, who may claim any URL; submitted by the operator; read from a local file."""
+FLOOD = "flood"
+"""The rule that marks passages that were made for the question, when answering."""
 
 
 class Verdict(StrEnum):

@@ -209,14 +209,18 @@ def judge(found: Retrieval, asked: Asked) -> Retrieval:
         return found
     basis = asked.basis
     chunks = found.chunks if basis is Basis.NONE else _judge_passages(found, asked, basis)
-    best = max((chunk.confidence for chunk in chunks if chunk.confidence is not None), default=None)
+    unmarked = [chunk for chunk in chunks if not chunk.is_flood] or chunks
+    best = max((chunk.confidence for chunk in unmarked if chunk.confidence is not None), default=None)
     limits = describe_limits(best, is_by_words=basis is not Basis.MEANING)
     metadata = found.metadata.model_copy(update={"confidence": best, "limits": limits})
     return found.model_copy(update={"chunks": chunks, "metadata": metadata})
 
 
 def _judge_passages(found: Retrieval, asked: Asked, basis: Basis) -> tuple[RetrievedChunk, ...]:
-    """Return the passages with their confidence, raised by other independent sources; None in another language."""
+    """Return the passages with their confidence, raised by other independent sources; None in another language.
+
+    A passage that was made for the question raises no other's, and itself has that of one that hardly answers.
+    """
     meter = CoverageMeter(asked.words, asked.rarest, asked.analyse)
     freshness = {score.chunk_id: score.factors.time_freshness for score in found.metadata.trust_scores}
     odds_of = {
@@ -230,13 +234,16 @@ def _judge_passages(found: Retrieval, asked: Asked, basis: Basis) -> tuple[Retri
     probable = {
         site
         for chunk, site in zip(found.chunks, sites, strict=True)
-        if site and chunk.chunk_id in odds_of and probability(odds_of[chunk.chunk_id]) >= PROBABLE
+        if site
+        and not chunk.is_flood
+        and chunk.chunk_id in odds_of
+        and probability(odds_of[chunk.chunk_id]) >= PROBABLE
     }
     judged = []
     for chunk, site in zip(found.chunks, sites, strict=True):
         if chunk.chunk_id in odds_of:
             odds = odds_of[chunk.chunk_id] + shift_by_sources(len(probable - {site}) if site else 0)
-            chance = round(probability(odds), DECIMALS)
+            chance = min(round(probability(odds), DECIMALS), UNLIKELY if chunk.is_flood else 1.0)
             judged.append(chunk.model_copy(update={"confidence": chance}))
         else:
             judged.append(chunk)

@@ -7,10 +7,15 @@ independent texts seldom hold nearly all of them in neighbouring sentences. So a
     it repeats   at least `RUN` of the question, word for word, and `COVERED` of its content words
     it covers    `COVERED` of its content words, `IN_ONE_PLACE` of them in one sentence and the one before
 
-and is no copy of a better one, or repeats the question whole. Suspected passages of at least `GROUP` independent
-sources that share a word beyond the question are a group: they are marked, and so are passages with half of the
-question and half of the words that the group shares. Copies of one honest text (mirrors, versions of a manual,
-changelogs, pages of one template) cover a question together, but do not repeat it.
+and is no copy of an earlier one, or repeats the question whole. Suspected passages that share a word beyond the
+question are a group, and so are passages with half of the question and half of the words that the group shares. Copies
+of one honest text (mirrors, versions of a manual, changelogs, pages of one template) cover a question together, but do
+not repeat it.
+
+An attacker may repeat an honest text as well, to have it marked. So origin and time decide within a group: what stands
+higher, or else came first, is its source and is never marked (`_sources`). The rest is a flood if the group has `GROUP`
+independent speakers, or if `GROUP` texts besides the source repeat it, whoever sent them. Texts of one speaker alone
+never are.
 
 `python -m bench.poisoning` measures both; docs/decisions/0020-floods.md has the tables and the limits.
 """
@@ -21,13 +26,16 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import pairwise
 from typing import NamedTuple
 
 from sluice.text.words import cut_sentences
 
 GROUP = 3
-"""Number of independent sources from which suspected passages are a group."""
+"""Number of independent speakers from which suspected passages are a flood; of texts, beside their source."""
+FIRST_BY_SECONDS = 3_600.0
+"""Lead by which the first of equals came first: a flood comes at once, and a crawl fetches its pages together."""
 LEAST_WORDS = 3
 """Content words of the shortest question that is judged: many honest pages have the heading `What is X?`. A submission
 is suspected for a shorter one too, if it repeats the whole question."""
@@ -51,62 +59,105 @@ class Analysis(NamedTuple):
     """Returns the distinct terms of a text that are not function words."""
 
 
+class Standing(IntEnum):
+    """How far the origin of a passage speaks for it."""
+
+    CLAIMED = 0
+    """A sender's word."""
+    FETCHED = 1
+    """A page, as its host or a search provider gave it."""
+    VOUCHED = 2
+    """The operator's own, or of a source that the operator lists: never marked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage as it was found: its text under its title and headings, and its source."""
+    """A passage as it was found: its text under its title and headings, who speaks, and since when it is known."""
 
     text: str
-    source: str
-    """Identifier of one speaker: a site, a submission, a file."""
-    is_submitted: bool = False
+    speaker: str
+    """Identifier of one speaker: a site, a sender, a repository."""
+    standing: Standing = Standing.CLAIMED
+    since: float = 0.0
+    """Unix time at which the instance first had the text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Read:
     """The words that a passage shares with the question, and those beyond it."""
 
-    source: str
+    passage: Passage
     beyond: frozenset[str]
     coverage: float
-    repeats_whole: bool
-    repeats: bool
-    covers: bool
+    repeats_whole: bool = False
+    is_suspected: bool = False
 
 
 def find_crafted(question: str, passages: Sequence[Passage], analysis: Analysis) -> frozenset[int]:
-    """Return the positions of the passages that were made for the question; empty where there is no group."""
+    """Return the positions of the passages that were made for the question; empty where there is no flood.
+
+    Groups are looked for among all who may be marked and among mere claims, as honest texts on the question would
+    hide what the others share; and among those that repeat it whole, for the same reason.
+    """
     words, content = analysis.terms(question), frozenset(analysis.content(question))
     if not content:
         return frozenset()
     read = [_read(words, content, passage, analysis) for passage in passages]
-    whole = [position for position, one in enumerate(read) if one.repeats_whole]
-    return _group(read, whole) | _group(read, _suspected(read, whole))
+    order = sorted(range(len(read)), key=lambda one: (-passages[one].standing, passages[one].since))
+    crafted = frozenset[int]()
+    for highest in (Standing.FETCHED, Standing.CLAIMED):
+        judged = [one for one in order if passages[one].standing <= highest]
+        whole = [one for one in judged if read[one].repeats_whole]
+        crafted |= _flood(read, whole, highest) | _flood(read, _suspected(read, judged, whole), highest)
+    return crafted
 
 
-def _group(read: Sequence[_Read], suspected: Sequence[int]) -> frozenset[int]:
-    """Return the suspected passages that agree, and others that say the same; empty for too few sources."""
+def _flood(read: Sequence[_Read], suspected: Sequence[int], highest: Standing) -> frozenset[int]:
+    """Return the suspected passages that agree, and others that say the same, but for their sources."""
     shared = _shared_words([read[position] for position in suspected])
-    group = {position for position in suspected if read[position].beyond & shared}
-    if len({read[position].source for position in group}) < GROUP:
+    group = [read[position] for position in suspected if read[position].beyond & shared]
+    if not group:
         return frozenset()
-    return frozenset(position for position, one in enumerate(read) if position in group or _follows(one, shared))
+    higher = [one for one in read if one.passage.standing > highest and one.is_suspected and one.beyond & shared]
+    alike = [*group, *higher, *(one for one in read if _follows(one, shared))]
+    sources = _sources(group, alike, highest)
+    crafted = [one for one in alike if one.passage.speaker not in sources]
+    is_copied = any(_follows(one, shared) for one in alike if one.passage.speaker in sources)
+    copies = sum(one in crafted for one in group) if is_copied else 0
+    if max(len({one.passage.speaker for one in group}), copies) < GROUP:
+        return frozenset()
+    return frozenset(position for position, one in enumerate(read) if one in crafted)
+
+
+def _sources(group: Sequence[_Read], alike: Sequence[_Read], highest: Standing) -> frozenset[str]:
+    """Return the speakers who stand higher than those that are judged, pages included unless they are a flood
+    themselves; where there are none, the one who came first by `FIRST_BY_SECONDS`."""
+    pages = {one.passage.speaker for one in group if one.passage.standing is Standing.FETCHED}
+    lowest = highest + (len(pages) >= GROUP or highest is Standing.CLAIMED)
+    if above := frozenset(one.passage.speaker for one in alike if one.passage.standing >= lowest):
+        return above
+    first = min((one.passage for one in alike), key=lambda one: one.since)
+    others = (one.passage.since for one in alike if one.passage.speaker != first.speaker)
+    return frozenset({first.speaker}) if first.since + FIRST_BY_SECONDS <= min(others, default=0.0) else frozenset()
 
 
 def _read(words: Sequence[str], content: frozenset[str], passage: Passage, analysis: Analysis) -> _Read:
     in_order = analysis.terms(passage.text)
     coverage = len(content.intersection(in_order)) / len(content)
     if coverage < HALF_COVERED:
-        return _Read(passage.source, frozenset(), coverage, repeats_whole=False, repeats=False, covers=False)
+        return _Read(passage, frozenset(), coverage)
     is_covered = coverage >= COVERED
     run = _longest_run(words, in_order) if is_covered else 0
     is_long = len(content) >= LEAST_WORDS
+    repeats_whole = run == len(words) and (is_long or passage.standing is Standing.CLAIMED)
     return _Read(
-        source=passage.source,
+        passage=passage,
         beyond=frozenset(analysis.content(passage.text)) - content,
         coverage=coverage,
-        repeats_whole=run == len(words) and (is_long or passage.is_submitted),
-        repeats=is_long and run >= max(SHORTEST_RUN, RUN * len(words)),
-        covers=is_long and is_covered and _is_in_one_place(content, passage, analysis),
+        repeats_whole=repeats_whole,
+        is_suspected=repeats_whole
+        or (is_long and run >= max(SHORTEST_RUN, RUN * len(words)))
+        or (is_long and is_covered and _is_in_one_place(content, passage, analysis)),
     )
 
 
@@ -131,12 +182,12 @@ def _longest_run(question: Sequence[str], terms: Sequence[str]) -> int:
     return longest
 
 
-def _suspected(read: Sequence[_Read], whole: Sequence[int]) -> list[int]:
+def _suspected(read: Sequence[_Read], judged: Sequence[int], whole: Sequence[int]) -> list[int]:
     """Return those that repeat the whole question, and of those that repeat or cover part of it the non-copies."""
     chosen = list(whole)
-    for position, one in enumerate(read):
-        is_suspected = (one.covers or one.repeats) and not one.repeats_whole
-        if is_suspected and not any(_is_copy(one, read[other]) for other in chosen):
+    for position in judged:
+        one = read[position]
+        if one.is_suspected and not one.repeats_whole and not any(_is_copy(one, read[other]) for other in chosen):
             chosen.append(position)
     return chosen
 

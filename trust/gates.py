@@ -120,7 +120,7 @@ def _evidence(chunk: RetrievedChunk, score: TrustScore) -> str:
         {
             "chunkId": score.chunk_id,
             "trustScore": round(score.score, 4),
-            "domain": None if score.origin == "submitted" else parse_host(chunk.url),
+            "domain": None if chunk.provenance.source == "submission" else parse_host(chunk.url),
             "signature": signatures[score.factors.signature_valid],
             "timestamp": written_at(chunk.provenance).date().isoformat(),
         },

@@ -48,10 +48,12 @@ RANGES: Mapping[Origin, Range] = {
     "crawled": Range(0.64, 1.0),
     "searched": Range(0.5, 0.9),
     "submitted": Range(0.4, 1.0),
+    "operator": Range(0.8, 1.0),
     "file": Range(0.9, 1.0),
 }
 """Ranges by origin. The host vouches for a crawled page, the provider for a search result, and the sender for a
-submission, whatever URL it names; the operator put a file on this machine."""
+submission, whatever URL it names; the operator put a file on this machine. What the operator submits passes gate I at
+any age, and is no clearer than the page that it may be a copy of."""
 
 
 class _Judged(NamedTuple):
@@ -125,7 +127,7 @@ class SourceTrust:
 
 def is_believed(origin: Origin, submitted_by: str | None, submitters: Collection[str]) -> bool:
     """Return whether a submission comes from a sender whose submissions count as the operator's own files."""
-    return origin == "submitted" and (submitted_by or NO_KEY) in submitters
+    return origin in ("submitted", "operator") and (submitted_by or NO_KEY) in submitters
 
 
 def source_trust_of(settings: TrustSettings) -> SourceTrust:
@@ -182,16 +184,17 @@ def is_derived_id(document_id: str) -> bool:
 def refusal_to_replace(recorded: Provenance, new: Provenance) -> Refusal | None:
     """Return why the new document may not replace the recorded one of the same id; None where it may.
 
-    A submission replaces its own sender's submissions, those of an unknown sender, and nothing else. Without a key the
-    sender is the operator of this machine. Documents that this instance fetched or read itself are never refused.
+    A submission replaces its own sender's submissions, those of an unknown sender, and nothing else: not an operator's,
+    who may have needed no key. Documents that this instance fetched or read itself are never refused.
     """
     if new.source != "submission":
         return None
     if recorded.source != "submission":
         what = f"a {recorded.origin} document" if recorded.origin != "file" else "a file"
         return Refusal("other_origin", f"{what} has this id, and a submission never replaces it", _REMEDY)
-    if recorded.submitted_by and new.submitted_by and recorded.submitted_by != new.submitted_by:
-        return Refusal("other_sender", "another API key handed in the document of this id", _REMEDY)
+    is_known = recorded.submitted_by and new.submitted_by
+    if recorded.submitted_by != new.submitted_by and (is_known or (recorded.by_operator and not new.by_operator)):
+        return Refusal("other_sender", "another sender handed in the document of this id", _REMEDY)
     return None
 
 

@@ -21,7 +21,7 @@ from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.disk.locks import WriterLock
 from sluice.index.generations.publish import Generation, Rebuild
-from sluice.index.journal.document_facts import is_recorded, make_facts
+from sluice.index.journal.document_facts import is_recorded, make_facts, with_first_seen
 from sluice.index.journal.journal import SEGMENT_BYTES, Journal
 from sluice.index.journal.records import Record, Removal, Upsert, Vectors
 
@@ -156,6 +156,7 @@ class CorpusWriter(ABC):
         for document in batch.documents:
             rows = slice(row, row := row + len(document.chunks))
             newest = known.get(document.document_id)
+            document = with_first_seen(document, newest[1]) if newest else document
             if newest and is_recorded(newest[1], make_facts(document)):
                 covered = max(covered, newest[0])
             else:

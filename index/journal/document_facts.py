@@ -22,6 +22,14 @@ def make_facts(document: ChunkedDocument) -> DocumentFacts:
     return construct_unvalidated(DocumentFacts, {name: getattr(document, name) for name in _FACTS}, set(_FACTS))
 
 
+def with_first_seen(document: ChunkedDocument, recorded: DocumentFacts) -> ChunkedDocument:
+    """Return the document with the time at which the recorded version first came, if its content is the same."""
+    if document.checksum != recorded.checksum:
+        return document
+    provenance = document.provenance.model_copy(update={"first_seen_at": recorded.provenance.known_since})
+    return document.model_copy(update={"provenance": provenance})
+
+
 def is_recorded(recorded: DocumentFacts, new: DocumentFacts) -> bool:
     """Return whether `new` or a later version is recorded: a late delivery must not bring an old version back.
 
@@ -61,6 +69,7 @@ def _without_fetch(facts: DocumentFacts, fetched_at: datetime) -> DocumentFacts:
     """Return the facts without those that differ between two fetches, and two inspections, of the same content."""
     passing: dict[str, object] = {
         "fetched_at": fetched_at,
+        "first_seen_at": None,
         "run_id": None,
         "search_query": None,
         "provider": None,

@@ -132,7 +132,7 @@ def _read_echoes_last(
 
 def _source_of(facts: DocumentFacts) -> str:
     """Return the host for the domain cap; for a file (no host) or a submission (claimed host) the document id."""
-    host = None if facts.provenance.origin == "submitted" else parse_host(facts.url)
+    host = None if facts.provenance.source == "submission" else parse_host(facts.url)
     return host or facts.document_id
 
 

@@ -41,7 +41,7 @@ _SENTENCE = re.compile(r".+?[。！？]")
 
 def link_of(chunk: RetrievedChunk) -> str | None:
     """Return the link of a passage; None for a submitted one, and for one with neither address nor path."""
-    if chunk.provenance.origin == "submitted":
+    if chunk.provenance.source == "submission":
         return None
     if chunk.file_path is not None:
         return chunk.file_path + (_place(chunk) or _line(chunk, chunk.file_path))

@@ -84,7 +84,7 @@ def _judged(document: ChunkedDocument, find: FindByModel) -> tuple[Judgement, ..
     around = _findings_around(document, headings, find)
     by_model = _without_examples(document, find)
     by_model_decoded = _decoded_by_model(document, readings, find)
-    submitted = document.provenance.origin == "submitted"
+    submitted = document.provenance.source == "submission"
     judgements: list[Judgement] = []
     for number, chunk in enumerate(document.chunks):
         scored = (found[number] for found in (by_model, by_model_decoded) if number in found)

@@ -160,7 +160,9 @@ def render_passage(citation: Citation, chunk: RetrievedChunk, nonce: str) -> str
     headings = (chunk.title, *chunk.section_path, chunk.symbol_path)
     path = " > ".join(dict.fromkeys(_on_one_line(part, nonce) for part in headings if part))
     source = _on_one_line(citation.source, nonce, most_characters=2_000)
-    claimed = " · handed in by a caller, the address is only claimed" if citation.origin == "submitted" else ""
+    claimed = (
+        " · handed in by a caller, the address is only claimed" if citation.origin in ("submitted", "operator") else ""
+    )
     head = f"[{citation.number}] {source} ({round(100 * citation.match)}% match)" + (f" · {path}" if path else "")
     lines = [f"=== passage {nonce} ===", f"{head}{claimed}"]
     if citation.graph_path:

@@ -90,7 +90,12 @@ class Service:
         return self._accept(run, [Next(body, reserve=reading)])
 
     def add_documents(
-        self, request: DocumentsRequest, *, owner: str = NO_KEY, idempotency_key: str | None = None
+        self,
+        request: DocumentsRequest,
+        *,
+        owner: str = NO_KEY,
+        by_operator: bool = False,
+        idempotency_key: str | None = None,
     ) -> RunAccepted:
         """Record documents for ingestion: content is chunked, a bare URL is crawled.
 
@@ -113,7 +118,7 @@ class Service:
         now = datetime.now(UTC)
         submitter = None if owner == NO_KEY else owner
         keys = self._context.settings.trust.keys
-        documents = [document_of(index, submitted, now, submitter, keys) for index, submitted in contents]
+        documents = [document_of(index, one, now, submitter, keys, by_operator=by_operator) for index, one in contents]
         documents, refused = without_forgotten(documents, request.corpus, "accept", self._context.ledger.forgotten)
         policy = self._context.settings.trust.policy_of(request.corpus)
         for document in documents:

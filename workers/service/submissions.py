@@ -98,10 +98,13 @@ def document_of(
     now: datetime,
     submitter: str | None = None,
     keys: Mapping[str, str] = MappingProxyType({}),
+    *,
+    by_operator: bool = False,
 ) -> Document:
     """Make the document at `index` of a submission.
 
-    `submitter` is the id of the API key of the request; `keys` are the public keys that signatures are verified by.
+    `submitter` is the id of the API key of the request, `by_operator` says that its role is operator; `keys` are the
+    public keys that signatures are verified by.
 
     Its URL and its path are what the sender claims, so without an id of its own its id follows from them and from the
     sender: the same sender's later version replaces it, and it replaces nothing else.
@@ -144,6 +147,7 @@ def document_of(
             published_at=submitted.published_at if is_publication_date(submitted.published_at, now) else None,
             author=submitted.author,
             submitted_by=submitter,
+            by_operator=by_operator,
             signed_by=submitted.signature.key_id if submitted.signature else None,
         ),
     )

@@ -13,7 +13,7 @@ from functools import lru_cache
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.graph.retrieval import GraphPath
 from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalStats, RetrievedChunk, Strategy
-from sluice.contracts.trust import Finding, Inspection, TrustScore, Verdict
+from sluice.contracts.trust import FLOOD, Finding, Inspection, TrustScore, Verdict
 from sluice.gate.probe import question_terms
 from sluice.index.search.compose_answer import hide_nosnippet_texts
 from sluice.index.search.filters import has_conditions
@@ -29,7 +29,7 @@ from sluice.ingest.url import site_of
 from sluice.otel import metrics
 from sluice.text.words import inverse_document_frequency
 from sluice.trust.confidence import Asked, judge
-from sluice.trust.floods import Analysis, Passage, TopPassages, find_crafted
+from sluice.trust.floods import Analysis, Passage, Standing, TopPassages, find_crafted
 from sluice.trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
 from sluice.trust.guard.guard import find_by_rule
 from sluice.trust.private.mask import mask_label, mask_retrieval
@@ -145,7 +145,6 @@ def hide_doubtful_paths(found: Retrieval, settings: TrustSettings) -> Retrieval:
     return found.model_copy(update={"chunks": tuple(map(shown, found.chunks))})
 
 
-RULE = "flood"
 EVERYWHERE = "top-of-unrelated-questions"
 ENGLISH_ANALYSIS = Analysis(passage_terms, extract_content_terms)
 """The index's analysis of English; in other languages it finds the words without their stems."""
@@ -156,42 +155,48 @@ def mark_floods(
 ) -> Retrieval:
     """Mark passages that were made for the question, or to be found by every question, with a warning.
 
-    Trusted sources are not judged. `top_passages` remembers what the corpus's latest questions found first.
+    Those made for the question come last. Sources that the operator vouches for are never marked. `top_passages`
+    remembers what the corpus's latest questions found first.
     """
     scores = {score.chunk_id: score for score in found.metadata.trust_scores}
-    judged = [
-        position
-        for position, chunk in enumerate(found.chunks)
-        if not is_trusted_source(chunk, scores.get(chunk.chunk_id), settings)
-    ]
-    passages = [_passage(found.chunks[position]) for position in judged]
-    rules = dict.fromkeys((judged[position] for position in find_crafted(question, passages, ENGLISH_ANALYSIS)), RULE)
+    passages = [_passage(chunk, scores.get(chunk.chunk_id), settings) for chunk in found.chunks]
+    rules = dict.fromkeys(find_crafted(question, passages, ENGLISH_ANALYSIS), FLOOD)
     if top_passages is not None:
         ids = [chunk.chunk_id for chunk in found.chunks]
         everywhere = top_passages.add(extract_content_terms(question), ids)
-        rules |= {position: EVERYWHERE for position in judged if ids[position] in everywhere}
+        may_mark = (number for number, one in enumerate(passages) if one.standing is not Standing.VOUCHED)
+        rules |= {number: EVERYWHERE for number in may_mark if ids[number] in everywhere}
     if not rules:
         return found
-    chunks = (
-        _marked(chunk, rules[position]) if position in rules else chunk for position, chunk in enumerate(found.chunks)
-    )
-    return found.model_copy(update={"chunks": tuple(chunks)})
+    marked = [_marked(chunk, rules[number]) if number in rules else chunk for number, chunk in enumerate(found.chunks)]
+    marked.sort(key=lambda chunk: chunk.is_flood)
+    chunks = tuple(chunk.model_copy(update={"rank": rank}) for rank, chunk in enumerate(marked, start=1))
+    return found.model_copy(update={"chunks": chunks})
 
 
-def is_trusted_source(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSettings) -> bool:
-    """Return whether the operator vouches for the source: a file, a listed domain or sender, a valid signature."""
-    provenance = chunk.provenance
-    if provenance.origin == "file" or is_believed(provenance.origin, provenance.submitted_by, settings.submitters):
-        return True
-    return score is not None and (score.factors.domain_trust == 1.0 or score.factors.signature_valid is True)
+def standing_of(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSettings) -> Standing:
+    """Return how far the source speaks for a chunk. The operator vouches for files, for what an operator submits
+    without a URL, and for listed domains and senders and valid signatures."""
+    origin = chunk.provenance.origin
+    is_own = origin == "file" or (origin == "operator" and chunk.url is None)
+    if is_own or is_believed(origin, chunk.provenance.submitted_by, settings.submitters):
+        return Standing.VOUCHED
+    if score is not None and (score.factors.domain_trust == 1.0 or score.factors.signature_valid is True):
+        return Standing.VOUCHED
+    return Standing.CLAIMED if origin == "submitted" else Standing.FETCHED
 
 
-def _passage(chunk: RetrievedChunk) -> Passage:
-    """Return a chunk as a passage. A submission's author is unknown, so each counts by itself, whatever its address."""
-    is_submitted = chunk.provenance.origin == "submitted"
-    site = find_site(chunk.url) if chunk.url and not is_submitted else None
+def _passage(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSettings) -> Passage:
+    standing, provenance = standing_of(chunk, score, settings), chunk.provenance
     text = "\n".join(part for part in (chunk.title, *chunk.section_path, chunk.text) if part)
-    return Passage(text, site or chunk.document_id, is_submitted)
+    site = find_site(chunk.url) if chunk.url else None
+    speaker = site or chunk.document_id
+    if standing is Standing.VOUCHED:
+        speaker = "operator"
+    elif provenance.source == "submission":  # of one sender's texts those under one site, or none, are one speaker's
+        sender = "operator" if provenance.by_operator else provenance.submitted_by
+        speaker = f"{sender} {site or ''}" if sender else chunk.document_id
+    return Passage(text, speaker, standing, provenance.known_since.timestamp())
 
 
 def _marked(chunk: RetrievedChunk, rule: str) -> RetrievedChunk:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -43,6 +45,20 @@ def test_a_submission_bears_the_id_of_its_key_and_never_the_id_of_the_page_that_
     assert (document.provenance.origin, document.provenance.submitted_by) == ("submitted", key_id)
 
 
+@pytest.mark.parametrize("role", ["agent", "operator", "no key"])
+def test_only_an_operator_s_submission_is_the_operator_s_own(
+    http: TestClient, role: Literal["agent", "operator"]
+) -> None:
+    header = {}
+    if role != "no key":
+        _, key = ApiKeys(http.app.state.instance.context.ledger).create("of a test", role, ())  # type: ignore[attr-defined]
+        http.app.state.instance.keys = ApiKeys(http.app.state.instance.context.ledger)  # type: ignore[attr-defined]
+        header = {"Authorization": f"Bearer {key}"}
+    answer = http.post("/v1/documents", json={"documents": [FORGED]}, headers=header)
+    provenance = recorded(http, answer.json()["run_id"]).provenance
+    assert provenance.origin == ("submitted" if role == "agent" else "operator")
+
+
 def test_where_no_key_is_needed_the_sender_is_not_known(http: TestClient) -> None:
     document = recorded(http, http.post("/v1/documents", json={"documents": [FORGED]}).json()["run_id"])
     assert (document.id, document.provenance.submitted_by) == (submission_id_for(None, URL), None)
@@ -55,6 +71,7 @@ def test_where_no_key_is_needed_the_sender_is_not_known(http: TestClient) -> Non
         ({"id": submission_id_for("key_of_another", URL)}, "documents.0.id"),
         ({"provenance": {"source": "crawl"}}, "documents.0.provenance"),
         ({"source": "crawl"}, "documents.0.source"),
+        ({"by_operator": True}, "documents.0.by_operator"),
         ({"signature": {"key_id": "release", "value": "AAAA"}}, "documents.0.signature"),
     ],
 )

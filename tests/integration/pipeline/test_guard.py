@@ -14,6 +14,7 @@ from sluice.cli.main import app
 from sluice.contracts.api import DocumentsRequest, GateRequest
 from sluice.contracts.document import ChunkBatch
 from sluice.workers.service.quarantine import judge_runs
+from sluice.workers.service.read_files import documents_in
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.index_corpus import Maker
 
@@ -33,9 +34,9 @@ def ask(instance: Instance) -> str:
     return run_id
 
 
-def submit(instance: Instance, owner: str = "local", **document: object) -> None:
+def submit(instance: Instance, owner: str = "local", *, by_operator: bool = False, **document: object) -> None:
     request = DocumentsRequest.model_validate({"corpus": "docs", "documents": [document]})
-    instance.service.add_documents(request, owner=owner)
+    instance.service.add_documents(request, owner=owner, by_operator=by_operator)
     instance.works("chunk", "embed", "index")
 
 
@@ -95,6 +96,25 @@ def test_the_command_leaves_with_1_and_writes_the_evidence_that_was_served(
     row = json.loads(line)
     assert list(row) == ["chunkId", "trustScore", "domain", "signature", "timestamp"]
     assert (row["trustScore"], row["domain"], row["signature"]) == (0.4, None, "none")
+
+
+def test_the_command_leaves_with_0_where_the_corpus_is_the_operator_s_own(
+    instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_DATA_DIR", str(instance.context.settings.data_dir))
+    monkeypatch.setenv("SLUICE_EMBED__MODEL_DIR", str(instance.context.settings.embed.model_dir))
+    submit(instance, by_operator=True, id="lease", text="A lease is renewed by its holder every ten seconds.")
+    (tmp_path / "note.md").write_text(
+        "How a lease is renewed: its holder writes a new date before the old one is over."
+    )
+    instance.service.ingest("docs", documents_in([tmp_path], now=datetime.now(UTC), on_skip=lambda path, why: None))
+    instance.works("chunk", "embed", "index")
+    ask(instance)
+    result = CliRunner().invoke(app, ["eval", "guard", "--corpus", "docs", "--json"], prog_name="sluice")
+    assert result.exit_code == 0, result.output
+    assert {
+        chunk.provenance.origin for [judged] in [judge_runs(instance.context, "docs", 10)] for chunk in judged.chunks
+    } == {"operator", "file"}
 
 
 def test_without_an_answer_to_judge_it_says_so(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from sluice.contracts.document import Provenance
 from sluice.contracts.retrieval import RetrievedChunk
-from sluice.contracts.trust import TrustFactors, TrustScore, Verdict
+from sluice.contracts.trust import FLOOD, TrustFactors, TrustScore, Verdict
 from sluice.trust.floods import MANY, TopPassages
 from sluice.trust.settings import TrustSettings
-from sluice.workers.steps.trusted import RULE, mark_floods
+from sluice.workers.steps.trusted import mark_floods
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 
 QUESTION = "Who designed the lighthouse on the northern reef?"
@@ -32,7 +34,7 @@ def _marked(*chunks: RetrievedChunk, settings: TrustSettings | None = None, ques
         for chunk in found.chunks
         if chunk.inspection
         and chunk.inspection.verdict is Verdict.WARNED
-        and chunk.inspection.findings[-1].rule == RULE
+        and chunk.inspection.findings[-1].rule == FLOOD
     ]
 
 
@@ -159,3 +161,75 @@ def test_honest_passages_that_hold_the_question_s_words_hide_no_group() -> None:
 def test_a_source_whose_address_cannot_be_read_counts_by_itself() -> None:
     odd = [retrieved(f"c{number}", text, url="http://[not an address") for number, text in enumerate(CRAFTED)]
     assert _marked(*odd) == ["c0", "c1", "c2"]
+
+
+COPIES = tuple(f"{text} The plans of Mary Norwood burnt in 1873." for text in CRAFTED)
+FIRST = "Who designed the lighthouse on the northern reef? Mary Norwood drew the plans, which burnt in 1873."
+
+
+def _by(owner: str, *texts: str, days: float = 0.0, **facts: object) -> list[RetrievedChunk]:
+    sent = Provenance.model_validate(
+        {"source": "submission", "fetched_at": NOW + timedelta(days=days), "submitted_by": owner, **facts}
+    )
+    return [retrieved(f"{owner}-{n}", text, provenance=sent, url=None) for n, text in enumerate(texts)]
+
+
+def _of(*owners: str, days: float = 0.0) -> list[RetrievedChunk]:
+    return [chunk for owner, text in zip(owners, COPIES, strict=True) for chunk in _by(owner, text, days=days)]
+
+
+@pytest.mark.parametrize("senders", ["bbb", "bcd"])
+@pytest.mark.parametrize("source", ["crawl", "search", "file", "operator"])
+def test_what_submissions_repeat_is_not_marked_and_comes_before_them(source: str, senders: str) -> None:
+    if source == "operator":
+        [first] = _by("key_o", FIRST, days=9, by_operator=True)
+    else:
+        read = Provenance.model_validate({"source": source, "fetched_at": NOW + timedelta(days=9)})
+        first = retrieved("first", FIRST, provenance=read)
+    flood = _of(*senders) if len(set(senders)) > 1 else _by("b", *COPIES)
+    served = mark_floods(retrieval_of(*flood, first), QUESTION, TrustSettings()).chunks
+    assert [chunk.is_flood for chunk in served] == [False, True, True, True]
+    assert [chunk.rank for chunk in served] == [1, 2, 3, 4]
+    assert served[0].chunk_id == first.chunk_id
+
+
+def test_of_equals_the_one_who_came_first_is_not_marked() -> None:
+    [first] = _by("a", FIRST)
+    assert _marked(first, *_of(*"bcd", days=1)) == ["b-0", "c-0", "d-0"]
+    assert len(_marked(first, *_of(*"bcd"))) == 4, "nobody came first"
+
+
+def test_a_text_that_came_again_is_as_old_as_when_it_first_came() -> None:
+    [again] = _by("a", FIRST, days=30, first_seen_at=NOW)
+    assert _marked(again, *_of(*"bcd", days=1)) == ["b-0", "c-0", "d-0"]
+
+
+def test_a_date_that_a_submission_claims_makes_it_no_earlier() -> None:
+    [first] = _by("a", FIRST, days=1)
+    claims = [chunk for owner in "bcd" for chunk in _by(owner, COPIES["bcd".index(owner)], days=2, published_at=NOW)]
+    assert _marked(first, *claims) == ["b-0", "c-0", "d-0"]
+
+
+def test_a_page_that_came_later_than_the_claims_is_still_their_source() -> None:
+    [early] = _by("b", COPIES[0], days=-9)
+    page = retrieved("page", FIRST)
+    assert _marked(early, *_of("c", "d", "e"), page) == ["b-0", "c-0", "d-0", "e-0"]
+
+
+@pytest.mark.parametrize("facts", [{"submitted_by": "key_a"}, {"by_operator": True}])
+def test_the_texts_of_one_sender_are_one_speaker_and_no_flood(facts) -> None:
+    own = Provenance.model_validate({"source": "submission", "fetched_at": NOW, **facts})
+    assert _marked(*(retrieved(f"c{n}", text, provenance=own, url=None) for n, text in enumerate(COPIES))) == []
+
+
+def test_the_pages_of_several_sites_that_one_sender_names_are_several_speakers() -> None:
+    urls = ("https://a.example/1", "https://b.test/1", "https://c.invalid/1")
+    sent = Provenance(source="submission", fetched_at=NOW, submitted_by="key_a")
+    chunks = [retrieved(f"c{n}", text, provenance=sent, url=urls[n]) for n, text in enumerate(CRAFTED)]
+    assert _marked(*chunks) == ["c0", "c1", "c2"]
+
+
+def test_the_files_of_one_repository_are_no_flood_and_hide_none() -> None:
+    kept = Provenance(source="file", fetched_at=NOW, repository="https://example.org/reef.git")
+    own = [retrieved(f"own{n}", f"{FIRST} Note {n}.", provenance=kept, url=None) for n in range(5)]
+    assert _marked(*own, *_of(*"bcd")) == ["b-0", "c-0", "d-0"]

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.contracts.document import Provenance, is_under, parse_host
 from sluice.contracts.trust import TrustScore
-from sluice.trust.source_trust import SourceTrust, time_freshness
+from sluice.trust.source_trust import SourceTrust, refusal_to_replace, time_freshness
 
 NOW = datetime(2025, 10, 8, tzinfo=UTC)
 LISTS = SourceTrust(
@@ -20,7 +20,7 @@ YEAR, HALF_YEAR = timedelta(days=365), timedelta(days=182.5)
 SAMPLE_1, SAMPLE_2 = NOW - datetime(2025, 1, 15, tzinfo=UTC), NOW - datetime(2024, 6, 10, tzinfo=UTC)
 
 
-def _score(scorer: SourceTrust, source: str, url: str | None, age: timedelta = timedelta(), **facts: str) -> float:
+def _score(scorer: SourceTrust, source: str, url: str | None, age: timedelta = timedelta(), **facts: object) -> float:
     provenance = Provenance.model_validate({"source": source, "fetched_at": NOW - age, **facts})
     return scorer.score(url, provenance, "c", NOW).score
 
@@ -52,6 +52,9 @@ def _score(scorer: SourceTrust, source: str, url: str | None, age: timedelta = t
         (0.78, LISTS, "submission", TRUSTED, SAMPLE_1, {"signed_by": "release"}),
         (0.40, LISTS, "submission", TRUSTED, timedelta(), {"signed_by": "gone"}),
         (0.95, LISTS, "submission", TRUSTED, timedelta(), {"submitted_by": "key_own"}),
+        # What the operator submits passes gate I at any age; his word for a page is no clearer than the page.
+        (0.90, NO_LISTS, "submission", UNKNOWN, timedelta(), {"by_operator": True}),
+        (0.63, NO_LISTS, "submission", None, 3 * YEAR, {"by_operator": True}),
         # A file is the operator's own.
         (0.95, LISTS, "file", None, timedelta(), {}),
         (1.00, LISTS, "file", None, timedelta(), {"signed_by": "release"}),
@@ -113,3 +116,13 @@ def test_a_domain_covers_what_is_below_it_and_nothing_else() -> None:
     assert not is_under(None, ["good.org"])
     assert parse_host("https://User@Docs.Good.org:8080/x") == "docs.good.org"
     assert parse_host("http://[broken") is None
+
+
+def test_a_tenant_does_not_replace_what_the_operator_submitted_without_a_key() -> None:
+    own = Provenance(source="submission", fetched_at=NOW, by_operator=True)
+    tenant = Provenance(source="submission", fetched_at=NOW, submitted_by="key_a")
+    refusal = refusal_to_replace(own, tenant)
+    assert refusal is not None
+    assert refusal.reason == "other_sender"
+    assert refusal_to_replace(own, own) is None
+    assert refusal_to_replace(tenant, own) is None

@@ -68,7 +68,7 @@ class Citation(Model):  # The source of `[number]` in the context: `source` is `
     published_at: datetime | None = None
     licence: str | None = None
     site_name: str | None = None
-    origin: Literal['crawled', 'searched', 'submitted', 'file'] | str | None = None
+    origin: Literal['crawled', 'searched', 'submitted', 'operator', 'file'] | str | None = None
     trust: float | None = None
     confidence: float | None = None
     warnings: list[str] = []
@@ -154,7 +154,7 @@ class DocumentText(Model):  # `GET /v1/documents/{id}/text`: lines of the extrac
     url: str | None
     file_path: str | None
     title: str | None
-    origin: Literal['crawled', 'searched', 'submitted', 'file'] | str
+    origin: Literal['crawled', 'searched', 'submitted', 'operator', 'file'] | str
     fetched_at: datetime
     start_line: int
     end_line: int
@@ -264,6 +264,8 @@ class Provenance(Model):  # The provenance of a document: kept with every chunk,
     nosnippet: bool = False
     max_snippet: int | None = None
     submitted_by: str | None = None
+    by_operator: bool = False
+    first_seen_at: datetime | None = None
     signed_by: str | None = None
     repository: str | None = None
     commit: str | None = None
@@ -407,7 +409,7 @@ class TrustScore(Model):  # The trust in a chunk's source, in [0, 1], with its f
     chunkId: str
     score: float
     factors: TrustFactors
-    origin: Literal['crawled', 'searched', 'submitted', 'file'] | str
+    origin: Literal['crawled', 'searched', 'submitted', 'operator', 'file'] | str
 
 class Veto(Model):  # A rule or ceiling that lowered the plan, the plans before and after, and the change that would
     name: str

@@ -185,7 +185,7 @@ class QuarantinedChunk(Model):  # A chunk in a list
     checksum: str
     url: str | None
     file_path: str | None
-    origin: Literal['crawled', 'searched', 'submitted', 'file'] | str
+    origin: Literal['crawled', 'searched', 'submitted', 'operator', 'file'] | str
     submitted_by: str | None
     findings: list[Finding]
     inspected_by: str | None

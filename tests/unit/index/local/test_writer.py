@@ -79,6 +79,14 @@ def test_an_unchanged_document_fetched_much_later_gets_its_new_date(tmp_path: Pa
     facts = reader.document("a")
     assert facts is not None
     assert facts.provenance.fetched_at == make.now
+    assert facts.provenance.known_since == make.now - timedelta(days=9)
+
+
+def test_a_document_with_another_text_is_known_since_it_came_with_it(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        for text, days in (("harmless", 9), ("ferrets sleep", 6), ("ferrets sleep", 3)):
+            writer.append(*make.batch([make.document("a", text, age=timedelta(days=days))]))
+        assert writer.documents(["a"])["a"].provenance.known_since == make.now - timedelta(days=6)
 
 
 def test_going_back_to_an_older_text_within_one_batch_keeps_the_last(tmp_path: Path, make) -> None:
