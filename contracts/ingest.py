@@ -369,6 +369,8 @@ class WatchedPage:
     """Number of text changes found since then."""
     cited_by: tuple[str, ...] = ()
     """The gate's profiles whose answers cite it."""
+    owner: str | None = None
+    """The API key whose run read it first."""
 
 
 @dataclass(frozen=True, slots=True)

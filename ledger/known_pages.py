@@ -26,7 +26,7 @@ from sqlalchemy import bindparam, case, delete, exists, func, select, tuple_, up
 from sluice.contracts.ingest import PageLink, RememberedPage, WatchedPage, WithdrawnBy, WithdrawnPage
 from sluice.ledger.database import Database
 from sluice.ledger.schema.columns import moment
-from sluice.ledger.schema.tables import AnyRow, pages
+from sluice.ledger.schema.tables import AnyRow, pages, runs
 from sluice.ledger.trust.citations import citing_profiles
 
 MAX_VALIDATOR_CHARACTERS = 1_000
@@ -35,7 +35,7 @@ MAX_LINKS_BYTES = 16_000_000
 """Limit of a page's links once decompressed: far more than `ingest.crawl.page_scan` finds in one."""
 WATCHED_AT_ONCE = 1_000
 """Rows that one transaction reads of the pages that may be due."""
-_KEPT = ("checksum", "watched_since", "changes")
+_KEPT = ("checksum", "watched_since", "changes", "owner")
 """Columns that survive when a page is read anew."""
 _ANEW = tuple(one.name for one in pages.c if not one.primary_key and one.name not in _KEPT)
 NO_RUN = ""
@@ -77,7 +77,7 @@ _IS_SEEN_LATER = exists().where(
 )
 _WATCHED = (
     select(
-        *(pages.c.url_sha256, pages.c.final_url, pages.c.document_id, pages.c.changes, pages.c.fetched_at),
+        *(pages.c[name] for name in ("url_sha256", "final_url", "document_id", "changes", "fetched_at", "owner")),
         func.coalesce(pages.c.asked_at, pages.c.fetched_at).label("asked_at"),
         func.coalesce(pages.c.watched_since, pages.c.fetched_at).label("watched_since"),
     )
@@ -91,6 +91,7 @@ _WATCHED = (
     .order_by(pages.c.fetched_at, pages.c.url_sha256)
     .limit(WATCHED_AT_ONCE)
 )
+_OWNER = select(runs.c.owner).where(runs.c.run_id == bindparam("of_run"))
 _FORGET = delete(pages).where(*_OF_DOCUMENT).returning(pages.c.is_held)
 
 
@@ -140,6 +141,7 @@ class PageMemory:
             **dict.fromkeys(("fetched_at", "watched_since", "asked_at"), fetched_at),
         }
         with self._database.holding() as connection:
+            row["owner"] = connection.execute(_OWNER, {"of_run": run_id}).scalar()
             connection.put(pages, row, ("corpus", "url_sha256"), _ANEW)
 
     def confirm(self, corpus: str, checksums: Mapping[str, str], *, run_id: str) -> None:
@@ -237,6 +239,7 @@ def _watched(row: AnyRow, cited_by: tuple[str, ...]) -> WatchedPage:
         watched_since=moment(row.watched_since),
         changes=row.changes,
         cited_by=cited_by,
+        owner=row.owner,
     )
 
 

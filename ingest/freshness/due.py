@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -54,8 +55,19 @@ def shortest_expected(settings: FreshnessSettings) -> timedelta:
 
 
 def choose_due(pages: Iterable[WatchedPage], settings: FreshnessSettings, now: datetime, most: int) -> list[DuePage]:
-    """Return at most `most` of the pages that are due, the longest overdue first."""
-    return heapq.nsmallest(most, _due(pages, settings, now), key=lambda due: (-due.half_lives, due.page.url))
+    """Return at most `most` of the pages that are due, of each owner in turn the longest overdue."""
+    of_owner: defaultdict[str | None, list[DuePage]] = defaultdict(list)
+    for due in _due(pages, settings, now):
+        own = of_owner[due.page.owner]
+        own.append(due)
+        if len(own) > 2 * most:
+            own[:] = heapq.nsmallest(most, own, key=_order)
+    turns = [(turn, *_order(due), due) for own in of_owner.values() for turn, due in enumerate(sorted(own, key=_order))]
+    return [due for *_, due in heapq.nsmallest(most, turns, key=lambda placed: placed[:-1])]
+
+
+def _order(due: DuePage) -> tuple[float, str]:
+    return -due.half_lives, due.page.url
 
 
 def _due(pages: Iterable[WatchedPage], settings: FreshnessSettings, now: datetime) -> Iterable[DuePage]:

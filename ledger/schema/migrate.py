@@ -74,11 +74,12 @@ def add_graph(operations: Operations) -> None:
 
 
 def add_owners(operations: Operations) -> None:
-    """Add the owner of each outcome, and the corpus and owner of each step back.
+    """Add the owner of each page and outcome, and the corpus and owner of each step back.
 
-    The step that makes both tables makes them as they are now, so a ledger from before it has nothing to add. A step
+    The step that makes the last two tables makes them as they are now: a ledger from before it has them already. A step
     back of all corpora and owners begins anew, and its end is recorded with the next run of its profile.
     """
+    operations.add_column("pages", Column("owner", Text))
     connection = operations.get_bind()
     if any(column["name"] == "owner" for column in inspect(connection).get_columns("outcomes")):
         return

@@ -226,6 +226,7 @@ pages = _table(
     Column("watched_since", Float),  # when it was first read
     Column("asked_at", Float),  # when its site was last requested for the page itself
     counter("changes"),  # how often its text was found changed since then
+    Column("owner", Text),  # the API key whose run read it first
     Index("pages_of_document", "corpus", "document_id"),
     Index("pages_fetched", "fetched_at"),
 )

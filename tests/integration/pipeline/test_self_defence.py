@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, text
 
-from sluice.contracts.api import FeedbackRequest, GateRequest
+from sluice.contracts.api import DocumentsRequest, FeedbackRequest, GateRequest
 from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Event
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
@@ -281,3 +281,27 @@ def test_an_operator_holds_a_defence_off_or_on_for_a_corpus(
         ("on", "theirs", "*", "ann"),
         ("auto", "theirs", "*", "ann"),
     ]
+
+
+def test_the_trust_in_a_source_is_the_operators_and_learns_nothing_from_a_tenants_feedback(
+    make_instance: MakeInstance, profiles: dict[str, Path]
+) -> None:
+    hostile, other = agents_with_keys(make_instance, profiles["new"], "theirs", "ours", trickle_runs_per_day=0)
+    page = {"id": "release", "text": f"{QUESTION} It is 4.2, of May.", "url": "https://docs.example/release"}
+    for agent in (hostile, other):
+        request = DocumentsRequest.model_validate({"corpus": agent.corpus, "documents": [page]})
+        agent.instance.service.add_documents(request, owner=agent.owner)
+        agent.instance.works("chunk", "embed", "index")
+
+    def trust(agent: Agent) -> list[float]:
+        run_id = agent.asks()
+        agent.instance.works("query")
+        answer = agent.ledger.run(run_id).answer
+        assert answer is not None
+        return [round(one.trust, 6) for one in answer.citations]
+
+    before = trust(other)
+    assert len(before) == 1
+    hostile.hears_of(FLOOD, well=False)
+    hostile.looks()
+    assert trust(other) == before

@@ -14,7 +14,9 @@ from sluice.ingest.crawl.page_scan import MAX_LINKS, MAX_TEXT_CHARACTERS
 from sluice.ingest.url import MAX_URL_CHARACTERS
 from sluice.ledger.database import Database
 from sluice.ledger.known_pages import PageMemory
+from sluice.ledger.ledger import Ledger
 from sluice.ledger.retention import Pruning
+from sluice.ledger.runs import NewRun
 from sluice.ledger.schema.migrate import install
 
 URL = "https://docs.example.com/guide"
@@ -259,3 +261,14 @@ def test_it_is_known_when_a_page_itself_was_asked_for_and_when_its_sitemap_told_
     memory.seen_again("docs", URL, NOON + timedelta(days=2), asked=False)
     [page] = memory.watched("docs", NOON + timedelta(days=9), timedelta(days=1))
     assert (page.asked_at, page.fetched_at) == (NOON + timedelta(days=1), NOON + timedelta(days=2))
+
+
+def test_a_page_stays_with_the_key_whose_run_read_it_first(memory: PageMemory, ledger_url: str) -> None:
+    with Ledger(ledger_url) as ledger:
+        for run_id, owner in (("run_1", "key_a"), ("run_2", "local")):
+            ledger.create_run(NewRun(run_id, "crawl", "docs", "0" * 64, owner), [])
+    held(memory)
+    memory.remember("docs", PAGE, run_id="run_2")
+    memory.confirm("docs", {PAGE.document_id: "2"}, run_id="run_2")
+    [page] = memory.watched("docs", NOON + timedelta(days=40), timedelta(days=1))
+    assert page.owner == "key_a"

@@ -67,3 +67,12 @@ def test_no_page_can_be_due_before_a_part_of_the_shortest_expected_half_life() -
     """So the ledger leaves out what cannot be."""
     assert shortest_expected(FreshnessSettings(half_life_days=1)) == timedelta(days=1)
     assert shortest_expected(FreshnessSettings()) == timedelta(days=7)
+
+
+def test_no_owner_takes_the_turns_of_another_in_a_corpus_that_both_read_into() -> None:
+    flood = [page(3_000 + number, f"https://fast.example/{number}", owner="key_hostile") for number in range(500)]
+    few = [page(31 + number, f"https://docs.example/{number}", owner="key_other") for number in range(3)]
+    due = choose_due([*flood, *few], SETTINGS, NOW, 10)
+    owners = [one.page.owner for one in due]
+    assert (owners.count("key_other"), owners.count("key_hostile")) == (3, 7)
+    assert owners[:2] == ["key_hostile", "key_other"], "each in turn, the longest overdue first"
