@@ -15,7 +15,6 @@ neither. Reading needs no check: without CORS headers, of which there are none, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Annotated
@@ -153,28 +152,20 @@ class WritingDoor:
             await problem(403, body)(scope, receive, send)
             return
         await caller_of(request, await _bearer(request))
-        count_bytes = self._limit(int(request.headers.get("content-length", 0)))
+        received, most = 0, self._most_body_bytes
+        too_large = HTTPException(413, f"a body has at most {most} bytes: send fewer at once")
 
         async def limited() -> Message:
+            nonlocal received
             message = await receive()
-            count_bytes(len(message.get("body", b"")))
+            received += len(message.get("body", b""))
+            if received > most:
+                raise too_large
             return message
 
+        if int(request.headers.get("content-length", 0)) > most:
+            raise too_large
         await self._app(scope, limited, send)
-
-    def _limit(self, announced_bytes: int) -> Callable[[int], None]:
-        """Return a function that counts bytes of a body. It raises `HTTPException` (413) if they are too many, and so
-        does this, if more are announced."""
-        received = 0
-
-        def count(more: int) -> None:
-            nonlocal received
-            received += more
-            if max(received, announced_bytes) > self._most_body_bytes:
-                raise HTTPException(413, f"a body has at most {self._most_body_bytes} bytes: send fewer at once")
-
-        count(0)
-        return count
 
 
 def is_own(headers: Headers) -> bool:

@@ -7,7 +7,7 @@ issues 157 and 1684). A refusal has the shape of every other error and closes th
 from __future__ import annotations
 
 import asyncio
-import itertools
+import time
 from collections import defaultdict
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -37,28 +37,25 @@ MOST_PIPELINED = 32
 FRAME_BYTES = 8
 """Bytes around each byte of a body, at most: those of a chunk of one byte, and some more."""
 
-_TURNS = itertools.count()
-
 
 class BoundedConnection(HttpToolsProtocol):
-    """One connection, with a limit on its head, its trailers, its requests in line, and time-outs on head and body."""
+    """One connection, with limits on its head, trailers and requests in line, and time-outs on head and body."""
 
     phase: str = "idle"
     """What is being received: "idle" (nothing), "head", "body", or "rest" (a body that was answered before it came)."""
+    waits_since = _began = 0.0
+    """When it began to wait for a request, by a finer clock than the loop's; when the timer was set, by the loop's."""
     _other_bytes = _body_bytes = 0
     """Received of this message, apart from its body and what frames that; its body."""
     _timed: str = ""
     """The phase that the timer is for."""
     _timer: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
-    _began = 0.0
-    turn = 0
-    """Number of the time since when it waits for a request: the loop's clock is too coarse to say who came first."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept the connection, which must send a head in time."""
         super().connection_made(transport)
-        self.turn = next(_TURNS)
+        self.waits_since = time.monotonic()
         self._wait("head", HEAD_SECONDS)
         if len(self.connections) > MOST_WAITING:
             self._make_room()
@@ -74,20 +71,16 @@ class BoundedConnection(HttpToolsProtocol):
         """Parse what has come. Refuse it (431) where it is neither a body nor a head of bounded size."""
         self._other_bytes += len(data)
         super().data_received(data)
+        awaited = "head" if self.phase == "idle" and not self.is_answering else self.phase
         if self._other_bytes > MOST_HEAD_BYTES:
             self._refuse(431, "too_large", f"a head has at most {MOST_HEAD_BYTES} bytes")
-        elif self.phase != self._timed:
-            self._wait(self.phase, HEAD_SECONDS if self.phase == "head" else BODY_SECONDS)
+        elif awaited != self._timed:
+            self._wait(awaited, HEAD_SECONDS if awaited == "head" else BODY_SECONDS)
 
     def on_message_begin(self) -> None:
         """Note that a head has begun."""
         self.phase = "head"
         super().on_message_begin()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a field of the head; one of the trailers is dropped."""
-        if self.phase == "head":
-            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Begin the request. Raises `ValueError`, so that the parser stops, if too many wait already."""
@@ -109,7 +102,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Note that it waits for the next request."""
-        self.turn = next(_TURNS)
+        self.waits_since = time.monotonic()
         super().on_response_complete()
         if self.phase == "body" and not self.is_answering:
             self.phase = "rest"
@@ -123,7 +116,7 @@ class BoundedConnection(HttpToolsProtocol):
     def resume_writing(self) -> None:
         """Go on: the client reads."""
         super().resume_writing()
-        if self._unread is not None:
+        if self._unread:
             self._unread.cancel()
 
     def send_400_response(self, msg: str) -> None:
@@ -185,6 +178,6 @@ class BoundedConnection(HttpToolsProtocol):
         peers: defaultdict[str, list[BoundedConnection]] = defaultdict(list)
         for one in waiting:
             peers[one.client[0] if one.client else ""].append(one)
-        most = max((sorted(its, key=lambda one: one.turn) for its in peers.values()), key=len)
+        most = max((sorted(its, key=lambda one: one.waits_since) for its in peers.values()), key=len)
         for one in most[: 1 + len(most) // 4]:
             one.end()

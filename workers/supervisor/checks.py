@@ -18,6 +18,7 @@ from sqlalchemy import select
 from sluice.contracts.errors import Conflict, InvalidSetting, SluiceError
 from sluice.ledger.database import Database
 from sluice.ledger.schema.tables import leases
+from sluice.workers.broker.embedded import answers
 from sluice.workers.broker.transport import BROKER_ERRORS, Transport
 from sluice.workers.processes.procfs import ProcessFacts, anonymous_bytes, descendants
 from sluice.workers.processes.reconciler import LEASE
@@ -73,7 +74,7 @@ def require_free_port(host: str, port: int) -> None:
 LONGEST_SECONDS = 120.0
 """The first start of all builds the embedding graph, which takes a minute on a slow machine."""
 PAUSE_SECONDS = 0.25
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS, PING_SECONDS = 10.0, 3.0
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a server listens on, not what we listen on
 
 
@@ -125,3 +126,8 @@ def reconciler_is_late(settings: Settings, age_seconds: float) -> bool:
     except (SluiceError, *BROKER_ERRORS):
         return False
     return time.time() - age_seconds < until < time.time()
+
+
+def broker_is_silent(settings: Settings, _age_seconds: float) -> bool:
+    """Return whether the embedded broker answers no ping."""
+    return not answers(settings.broker_location, PING_SECONDS)

@@ -182,6 +182,8 @@ class Child:
     silent_seconds: float = 0.0
     """Seconds since its last sign of life, or before the first since it last used the processor or wanted it; 0 for a
     program that gives none."""
+    late_seconds: float = 0.0
+    """Time for which it was late whenever it was examined."""
     starting_seconds: float = 0.0
     used: int = 0
     """The processor's time that it has had before its first sign, in clock ticks."""
@@ -236,7 +238,7 @@ class Child:
             os.close(mouth)
         self._ear, self.started_at = ear, time.monotonic()
         self.silent_seconds, self.condemned, self.gone_by, self.speaks = 0.0, None, float("inf"), False
-        self.starting_seconds, self.used = 0.0, 0
+        self.late_seconds, self.starting_seconds, self.used = 0.0, 0.0, 0
 
     def _fork(self, run: Callable[[], object], output: int | None, mouth: int, close: Collection[int]) -> Forked:
         def run_with_lifeline() -> None:

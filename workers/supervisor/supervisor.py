@@ -35,7 +35,7 @@ from sluice.ledger.database import Database
 from sluice.ledger.schema.migrate import migrate
 from sluice.otel.metrics import forget_process
 from sluice.workers.broker.celery_app import processes_of, told_sizes
-from sluice.workers.broker.embedded import answers, broker_command, prepare_broker
+from sluice.workers.broker.embedded import broker_command, prepare_broker
 from sluice.workers.broker.transport import BROKER_ERRORS, Transport
 from sluice.workers.processes import shutdown
 from sluice.workers.processes.process_group import adopt_orphans, belongs_to, worker_name
@@ -47,6 +47,7 @@ from sluice.workers.settings import Settings, environment_of
 from sluice.workers.supervisor.checks import (
     InstanceLock,
     await_health,
+    broker_is_silent,
     browser_bytes,
     largest_bytes,
     reconciler_is_late,
@@ -78,8 +79,7 @@ TIDY_TICKS = 10
 EXAMINE_TICKS = 50
 """Ticks between two checks of the processes' memory and of the reconciler."""
 LATE = 3
-"""Exit code of the task that checks the reconciler, if that is late, and of the one that pings the broker."""
-PING_SECONDS = 3.0
+"""Exit code of the task that examines a process, if that is late."""
 BROKER_SILENT_SECONDS = 20.0
 """Longest time without an answer of the embedded broker, which takes milliseconds: four pings in a row."""
 MOST_PASSED_SECONDS = 1.0
@@ -99,8 +99,6 @@ class Supervisor:
     children: list[Child] = field(default_factory=list)
     _is_stopping: bool = False
     at_once: bool = False
-    late_seconds: float = 0.0
-    unanswered_seconds: float = 0.0
     foreign: frozenset[int] = frozenset()
     """Children of this process that other code made."""
 
@@ -261,8 +259,7 @@ class Supervisor:
             if ticks % EXAMINE_TICKS == 0:
                 self.weigh_workers()
                 self.ping_broker()
-                if self.task_queue.is_idle:
-                    self.examine_reconciler()
+                self.examine_reconciler()
 
     def look_after(self, child: Child, passed_seconds: float) -> None:
         """Listen to the process and do what is due: kill it, record its death, start it again."""
@@ -323,45 +320,33 @@ class Supervisor:
                 child.ask_to_end(self._end_seconds)
 
     def examine_reconciler(self) -> None:
-        """Check, in a process of its own, whether the reconciler still ticks."""
-        child = self._living("reconciler")
-        if child is None:
+        """Check whether the reconciler still ticks."""
+        self._examine("reconciler", reconciler_is_late, self.settings.delivery.deaf_after_seconds, self.task_queue)
+
+    def ping_broker(self) -> None:
+        """Ping the embedded broker. A stopped one keeps its port, and answers nothing."""
+        self._examine(BROKER, broker_is_silent, BROKER_SILENT_SECONDS, self.pings)
+
+    def _examine(
+        self, name: str, is_late: Callable[[Settings, float], bool], most_seconds: float, queue: TaskQueue
+    ) -> None:
+        """Ask `is_late` in a process of its own; condemn the process that was late for so long."""
+        child = next((one for one in self.children if one.name == name and one.pid is not None), None)
+        if child is None or not queue.is_idle:
             return
         process_id, began = child.pid, child.started_at
 
         def ask() -> None:
-            raise SystemExit(LATE if reconciler_is_late(self.settings, time.monotonic() - began) else 0)
+            raise SystemExit(LATE if is_late(self.settings, time.monotonic() - began) else 0)
 
         def judge(code: int) -> None:
             if child.pid != process_id:
                 return
-            self.late_seconds = self.late_seconds + EXAMINE_TICKS * TICK_SECONDS if code == LATE else 0.0
-            if self.late_seconds >= self.settings.delivery.deaf_after_seconds:
-                child.condemned, self.late_seconds = "it does not tick", 0.0
+            child.late_seconds = child.late_seconds + EXAMINE_TICKS * TICK_SECONDS if code == LATE else 0.0
+            if child.late_seconds >= most_seconds:
+                child.condemned = f"it did not answer for {child.late_seconds:.0f} s"
 
-        self.task_queue.do(ask, judge)
-
-    def ping_broker(self) -> None:
-        """Ping the embedded broker, in a process of its own. A stopped one keeps its port, and answers nothing."""
-        child = self._living(BROKER)
-        if child is None or not self.pings.is_idle:
-            return
-        process_id = child.pid
-
-        def ask() -> None:
-            raise SystemExit(0 if answers(self.settings.broker_location, PING_SECONDS) else LATE)
-
-        def judge(code: int) -> None:
-            if child.pid != process_id:
-                return
-            self.unanswered_seconds = self.unanswered_seconds + EXAMINE_TICKS * TICK_SECONDS if code == LATE else 0.0
-            if self.unanswered_seconds >= BROKER_SILENT_SECONDS:
-                child.condemned, self.unanswered_seconds = "it does not answer", 0.0
-
-        self.pings.do(ask, judge)
-
-    def _living(self, name: str) -> Child | None:
-        return next((one for one in self.children if one.name == name and one.pid is not None), None)
+        queue.do(ask, judge)
 
     # -- ending
 

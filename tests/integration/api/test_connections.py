@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
@@ -170,10 +171,16 @@ def test_a_large_body_that_keeps_coming_has_longer(port: int, monkeypatch: pytes
         assert b" 422 " in client.recv(100)
 
 
-def test_a_connection_that_sends_nothing_is_closed(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sent", [b"", b"\r\n", GET + b"\r\n\r\n"], ids=["nothing", "line end", "one more behind"])
+def test_a_connection_that_begins_no_request_is_closed(port: int, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
     with opened(port) as client:
-        assert client.recv(1) == b""
+        client.sendall(sent)
+        time.sleep(1)
+        with contextlib.suppress(OSError):
+            client.sendall(b"\r\n")
+        while client.recv(10_000):
+            pass
 
 
 def test_a_response_that_nobody_reads_is_dropped(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
