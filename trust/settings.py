@@ -76,7 +76,8 @@ class TrustSettings(Value):
     makes one; after a key is removed, its earlier signatures are no longer trusted either."""
     mask: tuple[str, ...] = ("secret",)
     """Kinds of private data that are masked in answers: secret, card, iban, email, ip, ssn, phone; "all" for every
-    kind; empty for none. An answer has [card] or [secret: github-pat] in their place."""
+    kind; empty for none. An answer has [card] or [secret: github-pat] in their place. With "instructions", which "all"
+    does not include, passages that the guard warns of are left out; otherwise they stand in the context with a mark."""
     recognisers: Literal["own", "presidio"] = "own"
     """Search for private data: the project's own patterns, or these and presidio's national recognisers (tax, health
     and bank numbers with a check digit), for which the extra `private` is needed."""
@@ -113,6 +114,6 @@ class TrustSettings(Value):
         return kinds
 
 
-MASKED_KINDS = ("all", "secret", "card", "iban", "email", "ip", "ssn", "phone")
+MASKED_KINDS = ("all", "instructions", "secret", "card", "iban", "email", "ip", "ssn", "phone")
 """Values allowed in `mask`."""
 _NATIONAL = re.compile(r"[a-z]{2}_[a-z_]{2,40}")

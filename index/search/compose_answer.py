@@ -1,12 +1,9 @@
-"""The answer: passages under `[n]` marks, each with its source and its match, the best first.
-
-[1] docs/leases.md:10-24 (91% match) · Leases > Renewal
-A lease is renewed by its holder …
-"""
+"""The answer: passages under `[n]` marks, each with its source and its match, the best first (`text/passage.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from statistics import fmean
 
 from sluice.contracts.document import sha256_text
@@ -16,6 +13,7 @@ from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
 from sluice.contracts.trust import Verdict
 from sluice.index.search.citation_link import link_of
+from sluice.text.passage import show_head, show_passage, show_text
 from sluice.text.words import estimate_tokens
 
 CountTokens = Callable[[str], int]
@@ -59,7 +57,7 @@ def compose_answer(
         plan=plan,
         generation=retrieval.generation,
         journal_offset=retrieval.journal_offset,
-        context=_context(chosen, citations),
+        context="\n\n".join(map(show_passage, citations, chosen, repeat(NO_TEXT))),
         citations=citations,
         chunks=tuple(chosen),
         missing=tuple(missing),
@@ -165,39 +163,21 @@ def format_source(chunk: RetrievedChunk) -> str:
     return f"{chunk.file_path or chunk.url or chunk.document_id}:{chunk.start_line}-{chunk.end_line}"
 
 
-def _origin_mark(chunk: RetrievedChunk) -> str:
-    """Return a mark for a submitted source, whose URL or path is only claimed; empty for any other."""
-    if chunk.provenance.source != "submission":
-        return ""
-    return "submitted, source claimed" if chunk.url or chunk.file_path else "submitted"
-
-
 def _within(chunks: Sequence[RetrievedChunk], max_tokens: int, count_tokens: CountTokens) -> list[RetrievedChunk]:
     chosen: list[RetrievedChunk] = []
     left = max_tokens
     for chunk in chunks:
-        frame = f"{_frame(len(chosen) + 1, chunk, 1.0)}\n\n\n"
-        cost = count_tokens(frame) + (max(chunk.token_estimate, 1) if chunk.text else count_tokens(NO_TEXT))
+        if not chunk.text:
+            cost = count_tokens(NO_TEXT)
+        elif _warnings(chunk):
+            cost = count_tokens(show_text(chunk.text, _warnings(chunk)))
+        else:
+            cost = max(chunk.token_estimate, 1)
+        cost += count_tokens(f"{show_head(cite(len(chosen) + 1, chunk, 1.0), chunk)}\n\n\n")
         if cost <= left:
             chosen.append(chunk)
             left -= cost
     return chosen
-
-
-def _context(chunks: Sequence[RetrievedChunk], citations: Sequence[Citation]) -> str:
-    shown = zip(chunks, citations, strict=True)
-    return "\n\n".join(f"{_frame(one.number, chunk, one.match)}\n{_text(chunk)}" for chunk, one in shown)
-
-
-def _text(chunk: RetrievedChunk) -> str:
-    """Return the text of a chunk. Its first line keeps its indentation: it may be code."""
-    return chunk.text.strip("\n").rstrip() or NO_TEXT
-
-
-def _frame(number: int, chunk: RetrievedChunk, match: float) -> str:
-    heading = " > ".join(dict.fromkeys(part for part in (chunk.title, *chunk.section_path, chunk.symbol_path) if part))
-    reference = f"[{number}] {format_source(chunk)} ({round(100 * match)}% match)"
-    return " · ".join(part for part in (reference, _origin_mark(chunk), heading) if part)
 
 
 def hide_nosnippet_texts(found: Retrieval) -> Retrieval:

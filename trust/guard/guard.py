@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import unquote
 
 from sluice.contracts.document import Chunk, ChunkedDocument
 from sluice.contracts.trust import Finding, Verdict
+from sluice.text import orders, passage, readings, role_marks
 from sluice.text.passage import shown_names
 from sluice.text.readings import Reading, decoded, normalise
 from sluice.trust.guard.mention import (
@@ -80,15 +82,15 @@ FindByModel = Callable[[ChunkedDocument], Mapping[int, Finding]]
 
 def _judged(document: ChunkedDocument, find: FindByModel) -> tuple[Judgement, ...]:
     headings = _headings(document)
-    readings = {number: found for number, one in enumerate(document.chunks) if (found := decoded(one.text))}
+    decodings = {number: found for number, one in enumerate(document.chunks) if (found := decoded(one.text))}
     around = _findings_around(document, headings, find)
     by_model = _without_examples(document, find)
-    by_model_decoded = _decoded_by_model(document, readings, find)
+    by_model_decoded = _decoded_by_model(document, decodings, find)
     submitted = document.provenance.source == "submission"
     judgements: list[Judgement] = []
     for number, chunk in enumerate(document.chunks):
         scored = (found[number] for found in (by_model, by_model_decoded) if number in found)
-        by_rule = _find_by_rule(chunk.text, headings, readings.get(number))
+        by_rule = _find_by_rule(chunk.text, headings, decodings.get(number))
         findings = (*by_rule, *_findings_before(document, chunk, headings), *around, *scored)
         about_attacks = bool(findings) and is_about_attacks(f"{headings}\n{chunk.text}")
         verdict = decide(findings, submitted=submitted, about_attacks=about_attacks)
@@ -105,16 +107,16 @@ def _without_examples(document: ChunkedDocument, find: FindByModel) -> dict[int,
 
 
 def _decoded_by_model(
-    document: ChunkedDocument, readings: Mapping[int, Reading], find: FindByModel
+    document: ChunkedDocument, decodings: Mapping[int, Reading], find: FindByModel
 ) -> dict[int, Finding]:
     """Find commands by the model in what is encoded in the chunks; names joined as in source code are left out."""
-    numbers = [number for number, one in readings.items() if any(found.kind != "joined" for found in one.disguises)]
+    numbers = [number for number, one in decodings.items() if any(found.kind != "joined" for found in one.disguises)]
     if not numbers:
         return {}
-    chunks = (document.chunks[number].model_copy(update={"text": readings[number].text}) for number in numbers)
+    chunks = (document.chunks[number].model_copy(update={"text": decodings[number].text}) for number in numbers)
     found: dict[int, Finding] = {}
     for place, one in _without_examples(document.model_copy(update={"chunks": tuple(chunks)}), find).items():
-        start, end = readings[numbers[place]].span(one.start, one.end)
+        start, end = decodings[numbers[place]].span(one.start, one.end)
         found[numbers[place]] = one.model_copy(update={"start": start, "end": end})
     return found
 
@@ -132,16 +134,20 @@ def _findings_around(document: ChunkedDocument, headings: str, find: FindByModel
 def _facts(document: ChunkedDocument) -> Iterator[str]:
     """Yield the texts beside its chunks that an answer, or a framework, shows of a document."""
     provenance = document.provenance
-    sources = (document.title, document.url, document.file_path, document.document_id, provenance.repository)
+    sources = (document.title, *_sources(document), provenance.repository)
     for said in (*sources, provenance.author, provenance.branch, *document.metadata, *document.metadata.values()):
         if isinstance(said, str):
             yield said[:_LONGEST_FACT]
 
 
+def _sources(document: ChunkedDocument) -> tuple[str | None, ...]:
+    """Return address, path and id. Escapes are usual in an address, and no disguise."""
+    return unquote(document.url or ""), document.file_path, document.document_id
+
+
 def _findings_before(document: ChunkedDocument, chunk: Chunk, headings: str) -> tuple[Finding, ...]:
     """Find commands that begin in the head of a passage, as it is shown, and may end in its text."""
-    source = document.file_path or document.url or document.document_id
-    head = "\n".join(shown_names((source, document.title, *chunk.section_path, chunk.symbol_path)))
+    head = "\n".join(shown_names((*_sources(document), document.title, *chunk.section_path, chunk.symbol_path)))
     together = f"{head}\n{chunk.text[:_LONGEST_END]}"
     found = find_by_rule(together, headings)
     return tuple(
@@ -228,8 +234,13 @@ def _headings(document: ChunkedDocument) -> str:
 
 @cache
 def _hash_of_sources() -> str:
-    """Return a hash of this package, its rules and weights: a change of any of them makes another version."""
+    """Return a hash of this package, the readings of a text, their data and the weights: any change is a version."""
+    own = Path(__file__).parent
+    sources = [*own.glob("*.py"), *own.glob("*.toml"), WEIGHTS_FILE]
+    for module in (orders, passage, readings, role_marks):
+        path = Path(module.__file__ or "")
+        sources += (one for one in (path, path.with_suffix(".toml")) if one.exists())
     digest = hashlib.sha256()
-    for path in sorted((*Path(__file__).parent.glob("*.py"), *Path(__file__).parent.glob("*.toml"), WEIGHTS_FILE)):
-        digest.update(path.read_bytes())
+    for source in sorted(set(sources)):
+        digest.update(source.read_bytes())
     return digest.hexdigest()[:12]

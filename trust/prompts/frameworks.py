@@ -10,12 +10,18 @@ from typing import Any
 
 from sluice.contracts.index import Answer, Citation
 from sluice.contracts.retrieval import RetrievedChunk
+from sluice.text.passage import on_one_line, show_text
 
 
 def langchain_documents(answer: Answer) -> list[dict[str, Any]]:
     """Return one LangChain `Document` for each passage, in the order of the citations."""
     return [
-        {"id": chunk.chunk_id, "page_content": chunk.text, "metadata": _metadata(citation, chunk), "type": "Document"}
+        {
+            "id": chunk.chunk_id,
+            "page_content": _text(citation, chunk),
+            "metadata": _metadata(citation, chunk),
+            "type": "Document",
+        }
         for citation, chunk in zip(answer.citations, answer.chunks, strict=True)
     ]
 
@@ -29,7 +35,7 @@ def llamaindex_nodes(answer: Answer) -> list[dict[str, Any]]:
             "node": {
                 "class_name": "TextNode",
                 "id_": chunk.chunk_id,
-                "text": chunk.text,
+                "text": _text(citation, chunk),
                 "metadata": (metadata := _metadata(citation, chunk)),
                 "excluded_embed_metadata_keys": list(metadata),
                 "excluded_llm_metadata_keys": [name for name in metadata if name not in _FOR_THE_MODEL],
@@ -48,6 +54,11 @@ _SOURCE_RELATION = "1"
 """`NodeRelationship.SOURCE` of LlamaIndex: the document that a node belongs to."""
 
 
+def _text(citation: Citation, chunk: RetrievedChunk) -> str:
+    """Return the text of a passage; one that the guard warns of is marked as in an answer's context."""
+    return show_text(chunk.text, citation.warnings) if citation.warnings else chunk.text
+
+
 def _metadata(citation: Citation, chunk: RetrievedChunk) -> dict[str, Any]:
     """Return the source and extent of a passage, as the text and numbers that vector stores keep."""
     facts = {
@@ -56,9 +67,9 @@ def _metadata(citation: Citation, chunk: RetrievedChunk) -> dict[str, Any]:
         "link": citation.link,
         "url": chunk.url,
         "file_path": chunk.file_path,
-        "title": chunk.title,
-        "section_path": " > ".join(chunk.section_path),
-        "symbol_path": chunk.symbol_path,
+        "title": chunk.title and on_one_line(chunk.title),
+        "section_path": " > ".join(map(on_one_line, chunk.section_path)),
+        "symbol_path": chunk.symbol_path and on_one_line(chunk.symbol_path),
         "start_line": chunk.start_line,
         "end_line": chunk.end_line,
         "page": chunk.page,

@@ -53,7 +53,7 @@ def apply_trust(
     Drops blocked passages, marks doubtful ones and leaves out texts that may not be shown. The gates over the whole
     retrieval come last, as they judge what is served.
     """
-    found = drop_blocked(found)
+    found = drop_blocked(found, warned_too="instructions" in settings.mask)
     found = mark_floods(found, query.query, settings, top_passages)
     if asked:
         found = drop_unlikely(judge(found, asked), query.confidence_floor if asked.may_drop else None)
@@ -64,9 +64,10 @@ def apply_trust(
     return check_gates(found)
 
 
-def drop_blocked(found: Retrieval) -> Retrieval:
+def drop_blocked(found: Retrieval, *, warned_too: bool = False) -> Retrieval:
     """Drop blocked chunks, and count them in `guard_dropped` with those that the index left out."""
-    served = keep_chunks(found, lambda chunk: chunk.inspection is None or chunk.inspection.verdict != Verdict.BLOCKED)
+    refused = (Verdict.BLOCKED, Verdict.WARNED) if warned_too else (Verdict.BLOCKED,)
+    served = keep_chunks(found, lambda chunk: chunk.inspection is None or chunk.inspection.verdict not in refused)
     dropped = len(found.chunks) - len(served.chunks)
     if not dropped:
         return found

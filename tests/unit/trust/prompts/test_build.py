@@ -206,7 +206,7 @@ def test_a_warned_passage_says_so_in_its_second_line() -> None:
 
 
 def test_the_address_of_what_a_caller_handed_in_is_told_as_a_claim() -> None:
-    assert "[3] docs/3.md:10-24 (60% match) · Guide · handed in by a caller" in contents(
+    assert "[3] docs/3.md:10-24 (60% match) · submitted, source claimed · Guide" in contents(
         build([QUESTION], SAMPLE, nonce=NONCE)
     )
 
