@@ -108,7 +108,7 @@ def lift(
     return list(lift_defence(instance_of(request).context, name, operator.owner, profile, note, corpus))
 
 
-@defences.put("/{name}", responses=problem_responses(409, 503, 507), summary="Hold a defence on or off, or let it go")
+@defences.put("/{name}", responses=problem_responses(409, 503, 507), summary="Hold a defence on or off")
 def pin(request: Request, name: DefenceName, operator: InstanceOperator, body: DefencePin) -> list[DefenceView]:
     """Hold a defence for a profile, a corpus or both, whatever the outcomes. Recorded with who, when and why."""
     return list(pin_defence(instance_of(request).context, name, body, operator.owner))

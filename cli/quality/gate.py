@@ -79,7 +79,7 @@ def defences(
     client: SluiceClient,
     name: DefenceName | None = None,
     lift: bool = False,
-    pin: Literal["on", "off", "auto"] | None = None,
+    pin: Literal["on", "off"] | None = None,
     profile: str | None = None,
     corpus: str | None = None,
     note: str = "",

@@ -58,12 +58,12 @@ Pin = Literal["on", "off"]
 
 
 class DefencePin(Value):
-    """`PUT /v1/defences/{name}`: hold a defence on or off, whatever the outcomes; `auto` gives it back to them.
+    """`PUT /v1/defences/{name}`: hold a defence on or off, whatever the outcomes, until it is lifted.
 
     Of one profile or corpus, or of both together; without either it concerns the whole instance.
     """
 
-    pin: Literal["on", "off", "auto"]
+    pin: Pin
     profile: Annotated[str | None, Field(max_length=32)] = None
     corpus: CorpusName | None = None
     note: Annotated[str, Field(max_length=1_000)] = ""

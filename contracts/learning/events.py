@@ -12,7 +12,7 @@ from pydantic import Field
 
 from sluice.contracts.base import LaterText, Sha256
 from sluice.contracts.event import Body, Queue
-from sluice.contracts.learning.control import Defence, DefenceName, FlagAction, FlagName, FlagSource
+from sluice.contracts.learning.control import Defence, DefenceName, FlagAction, FlagName, FlagSource, Pin
 from sluice.contracts.learning.rollout import ModelVersion, RolloutStatus, Share, VerdictKind
 
 CONTROL_CORPUS = "sluice.control"
@@ -66,12 +66,12 @@ class DefenceHealed(Body):
 
 
 class DefencePinned(Body):
-    """An operator holds a defence on or off for a profile and a corpus ("*": for all); `auto` ends that."""
+    """An operator holds a defence on or off for a profile and a corpus ("*": for all), until it is lifted."""
 
     name: DefenceName
     profile: str
     corpus: str
-    pin: Literal["on", "off", "auto"]
+    pin: Pin
     operator: str
     note: str = ""
 

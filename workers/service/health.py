@@ -1,4 +1,4 @@
-"""Checks the health of an instance: broker, ledger, disk, workers, embedder, snapshots and graphs."""
+"""Checks the health of an instance: broker, ledger, disk, workers, embedder, snapshots, graphs and gate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from sluice.contracts.errors import DiskFull, SluiceError
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.runtime.backpressure import DiskRoom
+from sluice.workers.runtime.standing_defences import key_of
 from sluice.workers.service.freshness import published_hash
+from sluice.workers.service.learning.control import subject_of
 from sluice.workers.wiring.graphs import is_graphed
 
 
@@ -100,6 +102,14 @@ def _graphs(context: Context) -> HealthCheck:
     return HealthCheck(ok=not damaged, detail="; ".join(damaged), facts={"corpora": corpora})
 
 
+def _gate(context: Context) -> HealthCheck:
+    """Name the gate's steps back that stand and those that an operator holds: neither makes an instance ill."""
+    rows = context.ledger.defences.standing()
+    stand = [subject_of(*key_of(row)) for row in rows if row.tripped_at is not None]
+    held = {subject_of(*key_of(row)): row.pin for row in rows if row.pin}
+    return HealthCheck(ok=True, facts={"stepped_back": stand, "held": held})
+
+
 _CHECKS: dict[str, Callable[[Context], HealthCheck]] = {
     "broker": _broker,
     "ledger": _ledger,
@@ -108,4 +118,5 @@ _CHECKS: dict[str, Callable[[Context], HealthCheck]] = {
     "embedder": _embedder,
     "snapshot": _snapshots,
     "graph": _graphs,
+    "gate": _gate,
 }

@@ -443,7 +443,7 @@ class Operations:
     def pin_defence(
         self, name: str, pin: str, *, profile: str | None = None, corpus: str | None = None, note: str = ""
     ) -> Call[list[models.DefenceView]]:
-        """Hold a defence on or off, or let it go (`auto`). Needs an operator of all corpora."""
+        """Hold a defence on or off, until it is lifted. Needs an operator of all corpora."""
         held = {"pin": pin, "profile": profile, "corpus": corpus, "note": note}
         return Call("PUT", "/v1/defences/{}", (name,), body=held)
 

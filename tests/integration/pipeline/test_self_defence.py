@@ -270,7 +270,7 @@ def test_an_operator_holds_a_defence_off_or_on_for_a_corpus(
     assert [(one.name, one.step) for one in control.defences] == [("satisfaction", "retrieve_only")]
     assert not control.is_trickle, "an operator's word has no trickle"
     assert other.steps_back() == []
-    pin_defence(context, "satisfaction", DefencePin(pin="auto", corpus="theirs"), "ann")
+    lift_defence(context, "satisfaction", "ann", corpus="theirs")
     assert agent.steps_back() == []
 
     runs = [run for run in reversed(agent.ledger.runs(corpus=CONTROL_CORPUS, limit=50)) if run.kind == "control"]
@@ -279,7 +279,6 @@ def test_an_operator_holds_a_defence_off_or_on_for_a_corpus(
     assert [(body.pin, body.corpus, body.profile, body.operator) for body in bodies] == [
         ("off", "theirs", "*", "ann"),
         ("on", "theirs", "*", "ann"),
-        ("auto", "theirs", "*", "ann"),
     ]
 
 

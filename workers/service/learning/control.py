@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sluice.contracts.api import DefenceView
-from sluice.contracts.errors import Conflict, InvalidSetting, NotFound
+from sluice.contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound
 from sluice.contracts.learning.control import (
     Arm,
     DefenceName,
@@ -133,32 +133,32 @@ def lift_defence(
 
 
 def pin_defence(context: Context, name: DefenceName, request: DefencePin, operator: str) -> Sequence[DefenceView]:
-    """Hold a defence on or off for a profile and a corpus, or give it back to the outcomes. Recorded and audited.
+    """Hold a defence on or off for a profile and a corpus. Recorded and audited; `lift_defence` ends it.
 
     Held on, the gate steps back there, without a trickle; held off, nothing trips there, and what stands is lifted.
 
-    Raises `Conflict` as `lift_defence` does.
+    Raises `InvalidInput` if there is no such profile, and `Conflict` as `lift_defence` does.
     """
-    scope, pin = Scope(request.profile or ALL, request.corpus or ALL), None if request.pin == "auto" else request.pin
-    body = DefencePinned(
-        name=name, profile=scope.profile, corpus=scope.corpus, pin=request.pin, operator=operator, note=request.note
+    scope, pin, note = Scope(request.profile or ALL, request.corpus or ALL), request.pin, request.note
+    if scope.profile not in (ALL, *context.profiles):
+        raise InvalidInput("profile", f"there is no {scope.profile!r}", f"one of {', '.join(context.profiles)}")
+    key, now = (name, scope), context.ledger.clock()
+    body = DefencePinned(name=name, profile=scope.profile, corpus=scope.corpus, pin=pin, operator=operator, note=note)
+    state = DefenceState()
+    if pin == "on":
+        lifted_by = f"`sluice gate defences {name} --lift`, with its profile and corpus"
+        since, why = datetime.fromtimestamp(now, UTC), f"held by {operator}: {note or 'no reason given'}"
+        state = trip(state, stepping_back(*key, _HELD_STEP[name], since, why, lifted_by), None)
+    becomes = DefenceRow(
+        name, scope.profile, state.model_dump_json(), now if pin == "on" else None, scope.corpus, pin=pin
     )
 
     def changed(rows: Sequence[DefenceRow]) -> tuple[list[DefenceRow], list[ControlChange]]:
-        now, found = context.ledger.clock(), {key_of(row): row for row in rows}
-        inside = [row for key, row in found.items() if key[0] == name and scope.covers(key[1])]
-        standing = [row for row in inside if row.tripped_at and not row.pin and pin]
-        own = found.get((name, scope)) or DefenceRow(name, scope.profile, "{}", None, scope.corpus)
-        state = heal(DefenceState.model_validate_json(own.state))
-        if pin == "on":
-            lifted_by = f"`sluice gate defences {name} --pin auto`, with its profile and corpus"
-            since, why = datetime.fromtimestamp(now, UTC), f"held by {operator}: {request.note or 'no reason given'}"
-            state = trip(state, stepping_back(name, scope, _HELD_STEP[name], since, why, lifted_by), None)
-        becomes = replace(own, state=state.model_dump_json(), tripped_at=now if pin == "on" else None, pin=pin)
-        others = [row for row in standing if key_of(row) != (name, scope)]
-        pinned = ControlChange((body,), f"defence_pin_{request.pin}", subject_of(name, scope), operator, request.note)
-        healed = [_healed(row, operator, request.note or f"held {pin}") for row in standing]
-        return [becomes, *(_lifted(row, now) for row in others)], [*healed, pinned]
+        inside = [row for row in rows if row.name == name and row.tripped_at and not row.pin]
+        standing = [row for row in inside if scope.covers(key_of(row)[1])]
+        others = [_lifted(row, now) for row in standing if key_of(row) != key]
+        pinned = ControlChange((body,), f"defence_pin_{pin}", subject_of(*key), operator, note)
+        return [becomes, *others], [*(_healed(row, operator, note or f"held {pin}") for row in standing), pinned]
 
     return _change(context, changed)
 
