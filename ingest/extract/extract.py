@@ -3,7 +3,7 @@
     HTML            Markdown of the main content          ingest/extract/html/extract_html.py
     PDF             text, pages parted by form feeds       ingest/extract/pdf.py
     RSS, Atom, XML  one section per item, or plain text    ingest/extract/feeds.py
-    Markdown        as it is, without invisible characters, comments and hidden HTML
+    Markdown        the words that rendering shows         ingest/extract/markdown_input.py
     text            as it is, without invisible characters
     JSON            laid out over lines
     source code     as it is, without the invisible characters that a model could read as a message
@@ -24,8 +24,7 @@ from sluice.ingest.extract.charset import decode
 from sluice.ingest.extract.extracted import Extracted
 from sluice.ingest.extract.feeds import extract_xml
 from sluice.ingest.extract.html.extract_html import extract_html
-from sluice.ingest.extract.html.metadata import parse_moment
-from sluice.ingest.extract.markdown_input import FRONT_MATTER, without_hidden_html
+from sluice.ingest.extract.markdown_input import extract_markdown
 from sluice.ingest.extract.pdf import extract_pdf
 from sluice.text.hidden import visible, visible_in_its_lines, without_smuggled
 
@@ -34,8 +33,6 @@ __all__ = ["MAX_BODY_BYTES", "Extracted", "extract", "extract_document", "extrac
 MAX_BODY_BYTES = 20_000_000
 """Largest body that the egress guard lets in; a file of that size is read in seconds."""
 _HEAD_BYTES = 2_048
-_FRONT_LINE = re.compile(r"^(title|author|date|lang|language):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
-_FIRST_HEADING = re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 _READABLE_LINE_CHARS = 400
 MOST_GROWTH, LEAST_ROOM = 16, 100_000
 """Characters of text for each byte of a document, and for any document: lists nested 100 deep give four times the page.
@@ -99,30 +96,13 @@ def _read(text: str, kind: str, url: str | None) -> Extracted:
     if kind == media_types.JSON or kind.endswith("+json"):
         return Extracted(text=_laid_out(text), media_type=kind, form="code", code_language="json")
     if kind in (media_types.MARKDOWN, "text/x-markdown"):
-        return _markdown(without_hidden_html(visible_in_its_lines(text)))
+        return extract_markdown(text)
     return Extracted(text=visible_in_its_lines(text), media_type=media_types.PLAIN, form="text")
 
 
 def _require_text(kind: str) -> None:
     if not media_types.is_textual(kind):
         raise InvalidInput("media_type", f"{kind or 'nothing'} cannot be read", f"supported: {media_types.SUPPORTED}")
-
-
-def _markdown(text: str) -> Extracted:
-    front = FRONT_MATTER.match(text)
-    facts = {name: value.strip("\"'") for name, value in _FRONT_LINE.findall(front[1])} if front else {}
-    heading = _FIRST_HEADING.search(text)
-    title = facts.get("title") or (heading[1] if heading else None)
-    language = facts.get("lang") or facts.get("language")
-    return Extracted(
-        text=text,
-        media_type=media_types.MARKDOWN,
-        form="markdown",
-        title=title,
-        author=facts.get("author"),
-        published_at=parse_moment(facts.get("date")),
-        language=language[:2].lower() if language else None,
-    )
 
 
 def _laid_out(text: str) -> str:
