@@ -17,7 +17,7 @@ from itertools import islice
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.ingest import PageLink
 from sluice.ingest.extract.css.bounded_cache import kept_if_short
-from sluice.ingest.extract.css.visibility import hides
+from sluice.ingest.extract.css.cascade import hides
 from sluice.ingest.extract.html.nodes import Nodes, read_nodes
 from sluice.ingest.url import canonical_of, normalise_url, site_of
 

@@ -1,180 +1,274 @@
-"""Parses selectors into conditions on an element and its surroundings; ingest/extract/css/cascade.py matches them.
+"""Parses selectors, and matches them with the elements of a page: surely, perhaps or not at all.
 
-Supported are tags, classes, ids and attributes, alone, combined by the four combinators, and the pseudo-classes of a
-static page. A selector with anything else, such as a state caused by a reader's action, parses as None: it is ignored.
+What a reader does (`:hover`, `:focus`) has not happened yet; what this module does not know may match. Matching a page
+takes at most `MOST_STEPS` comparisons; after those every selector that was not ruled out by a name may match.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from sluice.ingest.extract.css.bounded_cache import kept_if_short
-from sluice.ingest.extract.css.colours import split_at_commas
-from sluice.ingest.extract.css.visibility import ESCAPE, unescaped
+from tinycss2 import nth
 
-LISTS = frozenset(("is", "where", "matches", "-webkit-any", "-moz-any"))
-AS_ATTRIBUTE = {"checked": "checked", "disabled": "disabled", "open": "open", "required": "required"}
-"""Pseudo-classes that hold if the element has an attribute."""
-ALWAYS = frozenset(("lang", "dir", "defined", "read-only"))
-"""Pseudo-classes that hold, or may hold, for text that a person reads."""
-_NTH = {
-    "first-child": (0, 1, False, False),
-    "last-child": (0, 1, True, False),
-    "first-of-type": (0, 1, False, True),
-    "last-of-type": (0, 1, True, True),
-}
-_NTH_FUNCTIONS = {
-    "nth-child": (False, False),
-    "nth-last-child": (True, False),
-    "nth-of-type": (False, True),
-    "nth-last-of-type": (True, True),
-}
-_FORMULA = re.compile(r"(?:([+-]?\d*)n)?\s*([+-]?\s*\d+)?")
+from sluice.ingest.extract.css.visibility import table, written
+from sluice.ingest.extract.html.nodes import Nodes
+
+MOST_STEPS = 1_500_000
+"""Comparisons of a page's elements with selectors: about a second."""
+NO, MAYBE, YES = 0, 1, 2
+_MOST_PARTS, _MOST_NESTED = 12, 4
+_ATTRIBUTES = {"checked": "checked", "disabled": "disabled", "open": "open", "required": "required", "link": "href"}
+_ATTRIBUTES |= {"any-link": "href"}
+_PLACES = {"first-child": "nth-child", "last-child": "nth-last-child"}
+_PLACES |= {"first-of-type": "nth-of-type", "last-of-type": "nth-last-of-type"}
+_NTH = frozenset(("nth-child", "nth-last-child", "nth-of-type", "nth-last-of-type"))
+_GENERATED = frozenset(("before", "after"))
+_PARTS_OF_TEXT = frozenset(("first-line", "first-letter", "details-content"))
+_OLD = _GENERATED | _PARTS_OF_TEXT
+
+Test = Callable[["Matching", int], int]
 
 
-class Position(NamedTuple):
-    """Place `step`·n + `offset` for some n from 0 on, among all siblings or those of one tag, from either end."""
-
-    step: int
-    offset: int
-    from_end: bool
-    of_type: bool
-
-    def holds(self, place: int) -> bool:
-        """Return whether the `place`-th sibling, counted from 1, matches."""
-        ahead = place - self.offset
-        return ahead == 0 if self.step == 0 else ahead % self.step == 0 and ahead // self.step >= 0
-
-
-def positions_of(name: str, argument: str) -> tuple[Position, ...] | None:
-    """Return a pseudo-class's conditions on the place among siblings; None if it tests something else."""
-    if name in _NTH:
-        return (Position(*_NTH[name]),)
-    if name in ("only-child", "only-of-type"):
-        of_type = name == "only-of-type"
-        return Position(0, 1, False, of_type), Position(0, 1, True, of_type)
-    if name not in _NTH_FUNCTIONS:
-        return None
-    formula = argument.partition(" of ")[0].strip().lower()
-    formula = {"odd": "2n+1", "even": "2n"}.get(formula, formula)
-    found = _FORMULA.fullmatch(formula)
-    if found is None or not formula:
-        return None
-    written, offset = found[1], (found[2] or "0").replace(" ", "")
-    step = 0 if written is None else int(f"{written}1" if written in ("", "+", "-") else written)
-    return (Position(step, int(offset), *_NTH_FUNCTIONS[name]),)
-
-
-_BRACKETS = r"\((?>(?:[^()]++|\((?>(?:[^()]++|\([^()]*+\))*)\))*)\)"
-_MOST_BRACKETS = 16
-_SELECTOR_PART = re.compile(rf"(\s*[>+~]\s*|\s+)|((?:\\.|\[[^\]]*\]|{_BRACKETS}|[^\s>+~\[\\()])+)|(.)", re.DOTALL)
-_SIMPLE = re.compile(
-    r"([.#])((?:\\.|[\w-]|[^\x00-\x7f])+)|\[\s*([\w-]+)\s*(?:([~|^$*]?=)\s*(.*?)\s*)?(\s[is])?\s*\]"
-    rf"|(:[\w-]+)({_BRACKETS})?|(.)",
-    re.DOTALL,
-)
-_NAMESPACE = re.compile(r"[\w*-]*\|(?!=)")
-_MAY_HOLD = re.compile(rf":(?:{'|'.join(sorted(ALWAYS))})\b")
-_MOST_ALTERNATIVES, _MOST_NESTED = 20, 4
-_PLAIN = re.compile(r"[\w\s>+~.#*-]+", re.ASCII)
-_COMBINATORS = re.compile(r"[\s>+~]+")
-_IDS = re.compile(r"#([\w-]+)", re.ASCII)
-_TAG = re.compile(r"(?:[a-zA-Z][\w-]*|\*)")
-
-
-@dataclass(frozen=True, slots=True)
-class Test:
-    """Test of a pseudo-class: place among siblings, emptiness, or `alternatives`: one, none, or one inside matches."""
-
-    kind: Literal["position", "empty", "is", "not", "has"]
-    position: Position | None = None
-    alternatives: tuple[Compound, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Compound:
-    """Conditions on one element; `relation` is the combinator to the one before: descendant, `>`, `+` or `~`."""
+    """Conditions on one element, and the combinator before it."""
 
+    combinator: str = " "
     tag: str = ""
-    ids: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-    attributes: tuple[tuple[str, str, str], ...] = ()
-    relation: str = " "
-    tests: tuple[Test, ...] = ()
-    weight: tuple[int, int, int] = (0, 0, 0)
-    """The specificity that `tests` add."""
-
-    def key(self) -> str:
-        """Return a key that an element must have, so that others are skipped: `#id`, `.class`, `[attribute` or tag."""
-        if self.ids:
-            return f"#{self.ids[0]}"
-        if self.classes:
-            return f".{self.classes[0]}"
-        return f"[{self.attributes[0][0]}" if self.attributes else self.tag
+    names: list[str] = field(default_factory=list)
+    """Ids as `#name` and classes as `.name`, as written."""
+    tests: list[Test] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A parsed selector. `above` holds keys that the element's ancestors must have."""
+    """`pseudo` is the pseudo-element that it selects, or "". `by_names`: tags, ids and classes alone settle it."""
 
     compounds: tuple[Compound, ...]
-    above: frozenset[str]
     specificity: tuple[int, int, int]
-    goes_by_names: bool
-    """Whether tags, ids and classes of an element and its ancestors alone decide the match."""
+    pseudo: str
+    by_names: bool
+    is_doubtful: bool
+
+    def key(self) -> str:
+        """Return the name, in lower case, that an element must have to match; "" if none is certain."""
+        last = self.compounds[-1]
+        return max(last.names, default=last.tag, key=lambda name: name.startswith("#")).lower()
+
+    def names(self) -> Iterator[str]:
+        """Yield the ids and classes that it names."""
+        return (name for compound in self.compounds for name in compound.names)
+
+    def fits(self, tag: str, names: frozenset[str]) -> bool:
+        """Return whether an element of that tag, and with these ids and classes in lower case, may match."""
+        last = self.compounds[-1]
+        return last.tag in ("", tag) and all(name.lower() in names for name in last.names)
 
 
-class Asked(NamedTuple):
-    """Requirements of a selector: the `key` that an element needs, and the ids and attributes that its parts name."""
-
-    key: str
-    ids: Sequence[str] = ()
-    attributes: Sequence[str] = ()
+class _Invalid(Exception):
+    """Raised for what no browser takes for a selector."""
 
 
-@kept_if_short(4_096)
-def selector_of(written: str) -> Selector | None:
-    """Parse a selector; None if it has unsupported parts."""
-    compounds = _compounds(written)
-    if compounds is None:
-        return None
-    around = (one for one, inner in pairwise(compounds) if inner.relation in (" ", ">"))
-    by_names = all(one.relation in (" ", ">") and not one.attributes and not one.tests for one in compounds)
-    return Selector(compounds, frozenset(one.key() for one in around) - {""}, _specificity(compounds), by_names)
+def selectors_of(tokens: Sequence[Any], around: Sequence[Selector] | None = None, nested: int = 0) -> list[Selector]:
+    """Parse a list of selectors within a rule of those `around`; empty if a browser would drop it."""
+    found = []
+    try:
+        for part in _split(tokens):
+            selector = _Parser(around, nested).read(part, is_relative=around is not None)
+            if selector is not None:
+                found.append(selector)
+    except _Invalid:
+        return []
+    return found
 
 
-def asked_by(selector: str) -> Asked | None:
-    """Return a selector's requirements; None if parts are unsupported. Selectors of plain names are not parsed."""
-    if _PLAIN.fullmatch(selector):
-        last = next(filter(None, reversed(_COMBINATORS.split(selector))), "")
-        if "#" not in selector:
-            return Asked(_class_or_tag(last))
-        ids = _IDS.findall(last)
-        return Asked(f"#{ids[0]}" if ids else _class_or_tag(last), _IDS.findall(selector))
-    parsed = selector_of(selector)
-    if parsed is None:
-        return None
-    ids = [one for part in parsed.compounds for one in part.ids]
-    return Asked(parsed.compounds[-1].key(), ids, [name for part in parsed.compounds for name, _, _ in part.attributes])
+def _split(tokens: Sequence[Any]) -> Iterator[list[Any]]:
+    part: list[Any] = []
+    for piece in tokens:
+        if piece == ",":
+            yield part
+            part = []
+        elif piece.type != "comment":
+            part.append(piece)
+    yield part
 
 
-def fits(keys: frozenset[str], compound: Compound) -> bool:
-    """Return whether an element with these `keys` satisfies `compound`, attributes aside."""
-    if compound.tag and compound.tag not in keys:
-        return False
-    return all(f".{one}" in keys for one in compound.classes) and all(f"#{one}" in keys for one in compound.ids)
+class _Parser:
+    def __init__(self, around: Sequence[Selector] | None, nested: int) -> None:
+        self._around, self._nested = around, nested
+        self._weights = [0, 0, 0]
+        self._pseudo = ""
+        self._by_names, self._is_doubtful = True, False
+
+    def read(self, tokens: list[Any], *, is_relative: bool = False) -> Selector | None:
+        """Parse one selector; None if it selects what is no text of the page, as a scroll bar."""
+        while tokens and tokens[-1].type == "whitespace":
+            tokens.pop()
+        compounds: list[Compound] = []
+        combinator: str | None = None if not is_relative else " "
+        current: Compound | None = None
+        has_parent = False
+        at = 0
+        while at < len(tokens):
+            piece = tokens[at]
+            at += 1
+            if piece.type == "whitespace":
+                combinator = combinator or (" " if current else None)
+            elif piece.type == "literal" and piece.value in (">", "+", "~", "||"):
+                if current is None and not is_relative:
+                    raise _Invalid
+                self._by_names = self._by_names and piece.value == ">"
+                self._is_doubtful = self._is_doubtful or piece.value == "||"
+                combinator, current = piece.value, None
+            else:
+                if current is None or combinator is not None:
+                    current = Compound(combinator or " ")
+                    compounds.append(current)
+                    combinator = None
+                has_parent = has_parent or piece == "&"
+                at = self._simple(tokens, at, piece, current)
+        if not compounds or current is None or combinator not in (None, " "):
+            raise _Invalid
+        if is_relative and not has_parent and self._around:
+            compounds.insert(0, Compound(" ", tests=[self._among(self._around)]))
+        if self._pseudo == "other":
+            return None
+        a, b, c = self._weights
+        is_doubtful = self._is_doubtful or len(compounds) > _MOST_PARTS
+        return Selector(tuple(compounds[-_MOST_PARTS:]), (a, b, c), self._pseudo, self._by_names, is_doubtful)
+
+    def _simple(self, tokens: list[Any], at: int, piece: Any, into: Compound) -> int:
+        following = tokens[at] if at < len(tokens) else None
+        if piece.type == "ident" or piece == "*":
+            if following == "|":
+                self._is_doubtful = True
+                return at + 1
+            into.tag = "" if piece == "*" else piece.lower_value
+            self._weights[2] += piece != "*"
+        elif piece == "|":
+            self._is_doubtful = True
+        elif piece.type == "hash":
+            if not piece.is_identifier:
+                raise _Invalid
+            into.names.append(f"#{piece.value}")
+            self._weights[0] += 1
+        elif piece == ".":
+            if following is None or following.type != "ident":
+                raise _Invalid
+            into.names.append(f".{following.value}")
+            self._weights[1] += 1
+            return at + 1
+        elif piece.type == "[] block":
+            into.tests.append(_attribute(piece.content))
+            self._weights[1] += 1
+            self._by_names = False
+        elif piece == "&":
+            into.tests.append(self._among(self._around or ()))
+        elif piece == ":":
+            return self._after_colon(tokens, at, into)
+        else:
+            raise _Invalid
+        return at
+
+    def _after_colon(self, tokens: list[Any], at: int, into: Compound) -> int:
+        is_element = at < len(tokens) and tokens[at] == ":"
+        at += is_element
+        piece = tokens[at] if at < len(tokens) else None
+        if piece is None or piece.type not in ("ident", "function"):
+            raise _Invalid
+        name = piece.lower_value if piece.type == "ident" else piece.lower_name
+        if is_element or name in _OLD:
+            self._pseudo = name if name in _GENERATED else "part" if name in _PARTS_OF_TEXT else "other"
+            self._is_doubtful = self._is_doubtful or self._pseudo == "part"
+            self._weights[2] += 1
+            return at + 1
+        if name not in ("is", "where", "not", "has", "matches"):
+            self._weights[1] += 1
+        into.tests.append(self._pseudo_class(name, getattr(piece, "arguments", None)))
+        return at + 1
+
+    def _pseudo_class(self, name: str, arguments: list[Any] | None) -> Test:
+        self._by_names = self._by_names and name == "root"
+        if name == "hover":
+            return lambda page, node: MAYBE if page.nodes.tags[node] in ("html", "body") else NO
+        if name in table().not_yet:
+            return lambda *_: NO
+        if name == "root":
+            return lambda page, node: YES if page.nodes.tags[node] == "html" else NO
+        if name in _ATTRIBUTES:
+            return lambda page, node: YES if _ATTRIBUTES[name] in page.nodes.attributes[node] else NO
+        if name == "empty":
+            return lambda page, node: YES if page.nodes.ends[node] == node + 1 else NO
+        if name in _PLACES:
+            return _placed(_PLACES[name], 0, 1)
+        if name in _NTH and arguments is not None:
+            formula = nth.parse_nth(arguments)
+            return _maybe if formula is None else _placed(name, *formula)
+        if name in ("is", "where", "not", "has", "matches", "-webkit-any", "-moz-any") and arguments is not None:
+            return self._logical(name, arguments)
+        return _maybe
+
+    def _logical(self, name: str, arguments: list[Any]) -> Test:
+        if self._nested >= _MOST_NESTED:
+            return _maybe
+        found: list[Selector] = []
+        for part in _split(arguments):
+            try:
+                selector = _Parser(self._around, self._nested + 1).read(part, is_relative=name == "has")
+            except _Invalid:
+                continue
+            if selector is not None:
+                found.append(selector)
+        if name != "where":
+            heaviest = max((one.specificity for one in found), default=(0, 0, 0))
+            self._weights = [a + b for a, b in zip(self._weights, heaviest, strict=True)]
+        if name == "has":
+            return lambda page, node: page.has(node, found)
+        among = lambda page, node: page.any(node, found)  # noqa: E731 - a test, as the others are
+        return among if name != "not" else lambda page, node: YES - page.any(node, found)
+
+    def _among(self, around: Sequence[Selector]) -> Test:
+        heaviest = max((one.specificity for one in around), default=(0, 0, 0))
+        self._weights = [a + b for a, b in zip(self._weights, heaviest, strict=True)]
+        self._by_names = False
+        return lambda page, node: page.any(node, around)
 
 
-def attribute_holds(actual: str | None, sign: str, wanted: str) -> bool:
-    """Return whether an attribute satisfies `sign` and `wanted`; `actual` is None if the element lacks it."""
-    if actual is None or not sign:
-        return actual is not None
-    if sign.endswith("i"):
-        return attribute_holds(actual.lower(), sign[:-1], wanted.lower())
+def _maybe(*_: object) -> int:
+    return MAYBE
+
+
+def _attribute(content: list[Any]) -> Test:
+    parts = [piece for piece in content if piece.type not in ("whitespace", "comment")]
+    found = re.fullmatch(
+        r"(?:(?:[\w-]+|\*)?\|)?([\w-]+)(?:([~|^$*]?=)(.*))?", written(parts[:1]) + "".join(map(_plain, parts[1:])), re.S
+    )
+    if found is None:
+        return _maybe
+    name, sign, wanted = found[1].lower(), found[2], found[3] or ""
+    last = parts[-1] if len(parts) > 2 and parts[-1].type == "ident" and parts[-2].type in ("string", "ident") else None
+    if last is not None:
+        wanted = wanted[: -len(last.value)]
+
+    def test(page: Matching, node: int) -> int:
+        actual = page.nodes.attributes[node].get(name)
+        if actual is None or not sign:
+            return NO if actual is None else YES
+        if _holds(actual, sign, wanted):
+            return YES
+        return MAYBE if _holds(actual.lower(), sign, wanted.lower()) else NO
+
+    return test
+
+
+def _plain(piece: Any) -> str:
+    return str(piece.value) if piece.type in ("string", "ident", "literal") else written([piece])
+
+
+def _holds(actual: str, sign: str, wanted: str) -> bool:
     match sign:
         case "=":
             return actual == wanted
@@ -186,106 +280,119 @@ def attribute_holds(actual: str | None, sign: str, wanted: str) -> bool:
             return bool(wanted) and actual.startswith(wanted)
         case "$=":
             return bool(wanted) and actual.endswith(wanted)
-        case _:
-            return bool(wanted) and wanted in actual
+    return bool(wanted) and wanted in actual
 
 
-def _class_or_tag(compound: str) -> str:
-    tag, dot, classes = compound.partition(".")
-    return f".{classes.partition('.')[0]}" if dot else tag.lower().replace("*", "")
+def _placed(name: str, step: int, offset: int) -> Test:
+    def test(page: Matching, node: int) -> int:
+        ahead = page.place(node, of_type=name.endswith("of-type"), from_end="last" in name) - offset
+        return YES if (ahead == 0 if step == 0 else ahead % step == 0 and ahead // step >= 0) else NO
+
+    return test
 
 
-def _compounds(selector: str) -> tuple[Compound, ...] | None:
-    """Return the parts of a selector; None if some are unsupported."""
-    if selector.count("(") > _MOST_BRACKETS:
-        return None
-    found: list[Compound] = []
-    relation = " "
-    for combinator, written, other in _SELECTOR_PART.findall(selector.strip()):
-        if other:
-            return None
-        if combinator:
-            relation = combinator.strip() or " "
-            continue
-        compound = _compound(written, relation)
-        if compound is None:
-            return None
-        found.append(compound)
-        relation = " "
-    return tuple(found) if 0 < len(found) <= 12 else None
+class Matching:
+    """Matches selectors with the elements of one page."""
 
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self._left = MOST_STEPS
+        self._names: dict[tuple[str | None, str | None], tuple[frozenset[str], frozenset[str]]] = {}
+        self._places: dict[tuple[bool, bool], list[int]] = {}
+        self._before: list[int] | None = None
 
-def _compound(written: str, relation: str, nested: int = 0) -> Compound | None:
-    written = _NAMESPACE.sub("", written, count=1) if "|" in written.partition("[")[0] else written
-    tag = _TAG.match(written)
-    ids: list[str] = []
-    classes: list[str] = []
-    attributes: list[tuple[str, str, str]] = []
-    tests: list[Test] = []
-    weights: list[tuple[int, int, int]] = []
-    name = tag[0].lower() if tag and tag[0] != "*" else ""
-    for kind, value, attribute, sign, wanted, flag, pseudo, argument, other in _SIMPLE.findall(
-        written[tag.end() if tag else 0 :]
-    ):
-        if other:
-            return None
-        if kind:
-            (ids if kind == "#" else classes).append(ESCAPE.sub(unescaped, value))
-        elif attribute:
-            signed = sign and sign + flag.strip().replace("s", "")
-            attributes.append((attribute.lower(), signed, wanted.strip("\"'")))
-        elif pseudo in (":root", ":scope"):
-            if name not in ("", "html"):
-                return None
-            name = "html"
-        elif pseudo in (":link", ":any-link"):
-            name = name or "a"
-            attributes.append(("href", "", ""))
-        elif pseudo[1:] in AS_ATTRIBUTE:
-            attributes.append((AS_ATTRIBUTE[pseudo[1:]], "", ""))
-        else:
-            found = _tests_of(pseudo[1:].lower(), argument[1:-1].strip(), nested)
-            if found is None:
-                return None
-            tests += found[0]
-            weights.append(found[1])
-    weight = (sum(one[0] for one in weights), sum(one[1] for one in weights), sum(one[2] for one in weights))
-    return Compound(name, tuple(ids), tuple(classes), tuple(attributes), relation, tuple(tests), weight)
+    def names(self, node: int) -> tuple[frozenset[str], frozenset[str]]:
+        """Return an element's id and classes as written, as `#id` and `.class`, and the same in lower case."""
+        attributes = self.nodes.attributes[node]
+        key = attributes.get("id"), attributes.get("class")
+        if key not in self._names:
+            written = [f".{name}" for name in (key[1] or "").split()] + ([f"#{key[0]}"] if key[0] else [])
+            self._names[key] = frozenset(written), frozenset(map(str.lower, written))
+        return self._names[key]
 
+    def matches(self, node: int, selector: Selector) -> int:
+        """Return whether `selector` matches the element, its pseudo-element aside."""
+        found = self._match(node, selector.compounds, len(selector.compounds) - 1)
+        return min(found, MAYBE) if selector.is_doubtful else found
 
-def _tests_of(name: str, argument: str, nested: int) -> tuple[list[Test], tuple[int, int, int]] | None:
-    """Return the tests of a pseudo-class, and its weight; None if it never holds or is not supported."""
-    if (positions := positions_of(name, argument)) is not None:
-        return [Test("position", position) for position in positions], (0, 1, 0)
-    if name == "empty":
-        return [Test("empty")], (0, 1, 0)
-    if name in ALWAYS:
-        return [], (0, 1, 0)
-    if nested >= _MOST_NESTED or not (name in LISTS or name in ("not", "has")):
-        return None
-    alternatives: list[Compound] = []
-    for one in split_at_commas(argument)[:_MOST_ALTERNATIVES]:
-        if name == "not" and _MAY_HOLD.search(one):
-            continue
-        relation = ">" if name == "has" and one.startswith(">") else " "
-        parts = _SELECTOR_PART.findall(one.removeprefix(">").strip())
-        compound = _compound(parts[0][1], relation, nested + 1) if len(parts) == 1 and parts[0][1] else None
-        if compound is not None:
-            alternatives.append(compound)
-    if name == "not":
-        return ([Test("not", alternatives=tuple(alternatives))] if alternatives else []), _heaviest(alternatives)
-    if not alternatives:
-        return None
-    weight = (0, 0, 0) if name == "where" else _heaviest(alternatives)
-    return [Test("has" if name == "has" else "is", alternatives=tuple(alternatives))], weight
+    def any(self, node: int, selectors: Sequence[Selector]) -> int:
+        """Return how surely one of `selectors` matches the element."""
+        return max((self.matches(node, one) for one in selectors), default=NO)
 
+    def has(self, node: int, selectors: Sequence[Selector]) -> int:
+        """Return whether something matches one of the relative `selectors`; one with siblings or several parts may."""
+        best = NO
+        for one in selectors:
+            first = one.compounds[0]
+            if len(one.compounds) > 1 or first.combinator not in (" ", ">"):
+                best = max(best, MAYBE)
+                continue
+            for within in range(node + 1, self.nodes.ends[node]):
+                if best == YES or self._left <= 0:
+                    break
+                self._left -= 1
+                if self.nodes.tags[within] and (first.combinator == " " or self.nodes.parents[within] == node):
+                    best = max(best, self._is(within, first))
+        return best if self._left > 0 else max(best, MAYBE)
 
-def _heaviest(compounds: Sequence[Compound]) -> tuple[int, int, int]:
-    return max((_specificity((compound,)) for compound in compounds), default=(0, 0, 0))
+    def _match(self, node: int, compounds: tuple[Compound, ...], last: int) -> int:
+        """Match from right to left, the nearest candidate first."""
+        found = self._is(node, compounds[last])
+        if found == NO or last == 0:
+            return found
+        if self._left <= 0:
+            return MAYBE
+        combinator = compounds[last].combinator
+        step = self._sibling if combinator in ("+", "~") else self.nodes.parents.__getitem__
+        candidate = step(node)
+        best = NO
+        while candidate >= 0 and best < found:
+            best = max(best, min(found, self._match(candidate, compounds, last - 1)))
+            if combinator in (">", "+"):
+                break
+            candidate = step(candidate)
+        return best
 
+    def _is(self, node: int, compound: Compound) -> int:
+        self._left -= 1
+        if compound.tag and self.nodes.tags[node] != compound.tag:
+            return NO
+        found = YES
+        if compound.names:
+            written, lower = self.names(node)
+            for name in compound.names:
+                if name not in written:
+                    if name.lower() not in lower:
+                        return NO
+                    found = MAYBE
+        if self._left <= 0:
+            return MAYBE if compound.tests else found
+        for test in compound.tests:
+            found = min(found, test(self, node))
+            if found == NO:
+                break
+        return found
 
-def _specificity(compounds: tuple[Compound, ...]) -> tuple[int, int, int]:
-    """Return the specificity (Selectors Level 4, section 17)."""
-    ids = sum(len(compound.ids) + compound.weight[0] for compound in compounds)
-    classes = sum(len(compound.classes) + len(compound.attributes) + compound.weight[1] for compound in compounds)
-    return ids, classes, sum(bool(compound.tag) + compound.weight[2] for compound in compounds)
+    def place(self, node: int, *, of_type: bool, from_end: bool) -> int:
+        """Return the 1-based place of an element among its siblings."""
+        if (of_type, from_end) not in self._places:
+            counts: dict[tuple[int, str], int] = {}
+            places = [0] * len(self.nodes)
+            for one in reversed(range(len(places))) if from_end else range(len(places)):
+                if tag := self.nodes.tags[one]:
+                    group = self.nodes.parents[one], tag if of_type else ""
+                    counts[group] = places[one] = counts.get(group, 0) + 1
+            self._places[of_type, from_end] = places
+        return self._places[of_type, from_end][node]
+
+    def _sibling(self, node: int) -> int:
+        """Return the element before `node` in its parent; -1 for the first."""
+        if self._before is None:
+            latest: dict[int, int] = {}
+            self._before = []
+            for one, tag in enumerate(self.nodes.tags):
+                parent = self.nodes.parents[one]
+                self._before.append(latest.get(parent, -1))
+                if tag:
+                    latest[parent] = one
+        return self._before[node]

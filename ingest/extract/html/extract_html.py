@@ -2,7 +2,7 @@
 
 The page is read once into arrays (ingest/extract/html/nodes.py); each step loops over them:
 
-    styles that hide        ingest/extract/css/cascade.py
+    styles that show        ingest/extract/css/cascade.py
     what is seen            ingest/extract/html/visible.py
     what is content         ingest/extract/html/main_content.py, by trafilatura
     headings by their look  ingest/extract/html/headings.py

@@ -1,6 +1,6 @@
 """Finds the visible text of a page, and its length in each part of the page.
 
-Hidden text is removed: no reader sees it, and pages use it to address machines covertly. So are marks that
+Text that does not surely show is removed: pages use hidden text to address machines covertly. So are marks that
 a page prints beside its text: line numbers of code, the sign of a link to a heading. Linear in the page.
 """
 
@@ -18,6 +18,7 @@ _NEVER_READ = frozenset(
         *("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "applet", "portal"),
         *("title", "audio", "video", "map", "link", "meta", "base", "dialog", "frame", "frameset", "noembed", "button"),
         *("input", "select", "textarea", "datalist", "progress", "meter", "annotation", "annotation-xml", "rp"),
+        *("option", "optgroup", "noframes", "marquee", "mphantom", "maction", "fencedframe", "permission"),
     ]
 )
 _FOR_SCREEN_READERS = frozenset(
@@ -26,6 +27,7 @@ _FOR_SCREEN_READERS = frozenset(
 """Classes of the common style sheets, which mostly lie elsewhere, for text that is heard and not seen."""
 _HIDING = frozenset(("d-none", "hidden", "invisible", "opacity-0", "text-transparent", "is-hidden", "u-hidden"))
 """Classes of the common style sheets, which mostly lie elsewhere, that hide an element."""
+_HIDING_ATTRIBUTES = frozenset(("hidden", "popover", "inert"))
 _SHOWN_AGAIN = re.compile(r"d-(?:sm|md|lg|xl|xxl)-(?!none)|\S+:(?!hidden|invisible|opacity-0)")
 """A class beside them that shows an element on wide windows, or after an event."""
 
@@ -39,30 +41,60 @@ class Counted:
 
 
 def visible_nodes(nodes: Nodes) -> list[int]:
-    """Return the entries that a reader could see, in order. Raises InvalidInput if style sheets need too much work."""
-    _style_old_colours(nodes)
+    """Return the entries that a reader surely sees, in order. Raises InvalidInput if style sheets are too long."""
     cascade = Cascade(nodes)
-    hides = cascade.hides if cascade.is_needed else None
+    found = _seen(nodes, cascade)
+    if any(nodes.texts[node].strip() for node in found):
+        return found
+    cascade.start(trusts_body=True)
+    return _seen(nodes, cascade)
+
+
+def _seen(nodes: Nodes, cascade: Cascade) -> list[int]:
     tags, ends, attributes = nodes.tags, nodes.ends, nodes.attributes
-    visible: list[int] = []
+    seen: list[int] = []
+    covers: list[int] = []
     replaced = _replaced_by_shadow(nodes)
     node, count = 0, len(tags)
     while node < count:
         tag = tags[node]
         if replaced and nodes.parents[node] in replaced:
             node = max(ends[node], node + 1)
-        elif not tag:
-            if hides is None or not hides(node):
-                visible.append(node)
-            node += 1
-        elif (
-            tag in _NEVER_READ or (attributes[node] and _is_marked_hidden(attributes[node])) or (hides and hides(node))
-        ):
+            continue
+        if tag and (tag in _NEVER_READ or (attributes[node] and _is_marked_hidden(attributes[node]))):
             node = ends[node]
-        else:
-            visible.append(node)
-            node += 1
-    return visible
+            continue
+        place = cascade.place(node)
+        if place.covers:
+            covers.append(node)
+        if place.is_hidden or (tag == "details" and not _says_what_it_holds(nodes, node)):
+            node = ends[node]
+            continue
+        if tag or place.shows_text:
+            seen.append(node)
+        node += 1
+    return _uncovered(nodes, seen, covers) if covers else seen
+
+
+def _uncovered(nodes: Nodes, seen: Sequence[int], covers: Iterable[int]) -> list[int]:
+    """Return `seen` without the text that may lie beneath one of the elements `covers`.
+
+    That is the text of the element around; where this holds half of the page, that of the elements beside it.
+    """
+    chars = counted(nodes, seen).chars
+    is_covered = bytearray(len(nodes))
+    for node in covers:
+        parent = nodes.parents[node]
+        if parent < 0:
+            continue
+        beside = list(nodes.children(parent))
+        if chars[parent] * 2 > max(chars):
+            place = beside.index(node)
+            beside = beside[max(0, place - 1) : place + 2]
+        for other in beside:
+            if other != node:
+                is_covered[other : nodes.ends[other]] = b"\x01" * (nodes.ends[other] - other)
+    return [node for node in seen if nodes.tags[node] or not is_covered[node]]
 
 
 def blank_hidden(nodes: Nodes, visible: Iterable[int]) -> None:
@@ -96,19 +128,26 @@ def counted(nodes: Nodes, visible: Sequence[int]) -> Counted:
 
 
 def _replaced_by_shadow(nodes: Nodes) -> frozenset[int]:
-    """Return the elements that show a slotless shadow tree, declared in a template, instead of their content."""
+    """Return the elements that show a shadow tree, declared in a template, and may not show their content in it."""
     found: set[int] = set()
     for node, tag in enumerate(nodes.tags):
         if tag == "template" and "shadowrootmode" in nodes.attributes[node]:
-            within = range(node, nodes.ends[node])
-            if not any(nodes.tags[inner] == "slot" for inner in within):
+            within = [inner for inner in range(node + 1, nodes.ends[node]) if nodes.tags[inner]]
+            is_plain = not any(nodes.attributes[inner] or nodes.tags[inner] in _NEVER_READ for inner in within)
+            if not (is_plain and any(nodes.tags[inner] == "slot" for inner in within)):
                 found.add(nodes.parents[node])
     return frozenset(found)
 
 
+def _says_what_it_holds(nodes: Nodes, details: int) -> bool:
+    """Return whether `<details>` is open, or has a title with words by which a reader may open it."""
+    titles = (child for child in nodes.children(details) if nodes.tags[child] == "summary")
+    return "open" in nodes.attributes[details] or any(map(nodes.text, titles))
+
+
 def _is_marked_hidden(attributes: Mapping[str, str]) -> bool:
     # `hidden` hides by being there: `hidden=no` does too. A `popover` is closed at first.
-    if "hidden" in attributes or "popover" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true":
+    if not _HIDING_ATTRIBUTES.isdisjoint(attributes) or attributes.get("aria-hidden", "").strip().lower() == "true":
         return True
     names = attributes.get("class")
     if names is None:
@@ -117,16 +156,6 @@ def _is_marked_hidden(attributes: Mapping[str, str]) -> bool:
     if not _FOR_SCREEN_READERS.isdisjoint(classes):
         return True
     return not _HIDING.isdisjoint(classes) and not any(map(_SHOWN_AGAIN.match, classes))
-
-
-def _style_old_colours(nodes: Nodes) -> None:
-    """Turn older attributes such as `<font color=white>` and `bgcolor` into styles."""
-    for node, attributes in enumerate(nodes.attributes):
-        if not attributes or not ("bgcolor" in attributes or (nodes.tags[node] == "font" and "color" in attributes)):
-            continue
-        written = {"color": attributes.get("color", ""), "background-color": attributes.get("bgcolor", "")}
-        style = ";".join(f"{name}:{colour}" for name, colour in written.items() if colour)
-        nodes.attributes[node] = {**attributes, "style": f"{style};{attributes.get('style') or ''}"}
 
 
 _LINE_NUMBERS = re.compile(r"(?:^|[\s_-])(?:linenos?|linenumbers?|line-?numbers?|gutter)(?=$|[\s_-])", re.IGNORECASE)

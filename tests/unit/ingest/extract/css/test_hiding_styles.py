@@ -6,8 +6,7 @@ from html import escape
 
 import pytest
 
-from sluice.ingest.extract.css.media_query import holds
-from sluice.ingest.extract.css.numbers import plain
+from sluice.ingest.extract.css.sheet import media_holds
 from sluice.ingest.extract.extract import extract
 
 SEEN = "The valve opens at two bar and closes again at three. " * 6
@@ -208,16 +207,127 @@ SHOWING = (
     "p:nth-of-type(3n){display:none} main > .x:first-child{display:none} .x:empty{display:none} .x:has(img){display:none}",
     "@layer a{.x{display:none}} .x{display:block}",
     "@layer a{.x{display:none}} @layer b{.x{display:block}}",
-    "@starting-style{.x{opacity:0}}",
-    ".x{color:color-mix(in srgb, black, white 20%);background:linear-gradient(#fff,#eee)}",
-    ".x{color:white;background:linear-gradient(#123,#456)} .x{mask-image:linear-gradient(black,transparent)}",
-    ".x{transform:rotate(90deg) scale(.9)} .x{clip-path:inset(0 0 10% 0)} .x{filter:blur(0)} .x{zoom:calc(1 / 2)}",
-    ".x{mix-blend-mode:multiply;z-index:-1;line-height:0} main{overflow:hidden;height:20px}",
-    ".x{font-size:clamp(1rem, 2vw, 2rem);opacity:calc(1 - .2);margin-left:calc(50% - 50vw)}",
+    ".x{color:rgb(20% 20% 20%);background:linear-gradient(#fff,#eee)}",
+    ".x{color:white;background:linear-gradient(#123,#456)} .x{mask-image:none}",
+    ".x{transform:rotate(90deg) scale(.9)} .x{clip-path:none} .x{filter:none} .x{zoom:calc(3 / 2)}",
+    ".x{mix-blend-mode:normal;z-index:1;line-height:1} main{overflow:hidden;min-height:20px}",
+    ".x{font-size:clamp(1rem, 2vw, 2rem);opacity:calc(1 - .2);margin-left:calc(5% + 5px)}",
     ".x{display:var(--unknown)} .x{color:var(--unknown)}",
     "main{background:#fff} .x{--tw-scale-x:1;transform:translate(var(--tw-y, 0), 0) scaleX(var(--tw-scale-x))}",
     "@scope (.y){.x{display:none}}",
 )
+
+
+UNSURE = (
+    "clip-path:url(#none)",
+    "mask:url(#none)",
+    "-webkit-mask-box-image:url(a.png)",
+    "offset-path:path('M-9999 0')",
+    "position:absolute;left:anchor(right, -9999px)",
+    "width:calc-size(auto, size * 0);overflow:hidden",
+    "opacity:attr(data-o number)",
+    "opacity:if(style(--x:1):0;else:1)",
+    "display:table-column",
+    "unicode-bidi:bidi-override;direction:rtl",
+    "font-family:'Adobe Blank'",
+    "-webkit-text-security:disc",
+    "-webkit-text-stroke:20px white",
+    "text-decoration:line-through 2em white",
+    "outline:40px solid white;outline-offset:-40px",
+    "box-shadow:inset 0 0 0 200px #000",
+    "vertical-align:-9999px",
+    "word-spacing:-5em",
+    "order:-1",
+    "all:unset",
+    "color:rgb(from white r g b)",
+    "filter:brightness(0) invert(1)",
+    "backdrop-filter:invert(1);color:#fff",
+    "background-clip:text;background:#000;color:#fff",
+    "display:contents;background:#000;color:#fff",
+    "height:30px;background:#000;color:#fff",
+    "background:linear-gradient(#000,#000) 0 0/0 0 no-repeat;color:#fff",
+    "background:url(data:image/png;base64,AAAA);color:#fff",
+    "background:paint(x);color:#000",
+    "color-scheme:dark",
+    "flex:0 0 0;overflow:hidden",
+    "aspect-ratio:1000;overflow:hidden",
+    "contain:strict",
+    "opacity:0;opacity:1px",
+    "visibility:hidden;visibility:visible visible",
+    "display:none;display:-ms-flexbox",
+    "font-size:0;font-size:16",
+    "position:absolute;left:-9999px;left:0 0",
+    "rotate:y 90deg",
+    "tab-size:9999",
+    "margin-left:-30vw;padding-left:-1px;position:relative;left:-30vw",
+    "shape-inside:circle(0)",
+    "zoom:.3",
+    "letter-spacing:500px",
+    "grid-template-rows:minmax(0,0);display:grid;overflow:hidden",
+    "-webkit-line-clamp:1;overflow:hidden",
+    "white-space:nowrap;overflow:hidden",
+    "max-height:20px;overflow:hidden",
+)
+"""Of one element, and not surely shown: functions, properties and units that this reader does not know among them."""
+UNSURE_SHEETS = (
+    "@import 'data:text/css,.x{display:none}';",
+    "@import url(data:text/css;base64,Lnh7ZGlzcGxheTpub25lfQ==);",
+    "@keyframes k{to{visibility:hidden}}.x{animation:k 1ms forwards}",
+    "@keyframes k{from{color:white}to{color:white}}.x{animation:k 9s infinite}",
+    "@font-face{font-family:own;src:url(data:font/woff2;base64,AAAA)}.x{font-family:own,serif}",
+    "@starting-style{.x{opacity:0}}.x{transition:opacity 99999s}",
+    "@namespace url(http://www.w3.org/2000/svg);*|*.x{display:none}p.x{display:block}",
+    ".x{display:none}p.x{display:blok}",
+    ".X{display:none}",
+    ".x::first-line{color:transparent}",
+    ".x::first-letter{font-size:0}",
+    ".x{position:relative}.x::after{content:'';position:absolute;inset:0;background:#fff}",
+    "html:hover .x{display:none}",
+    "p:unheard-of{display:none}.s,h1{display:block}p:not(.x){display:block}",
+    ".x{visibility:hidden}.x b{visibility:inherit}",
+    "@layer a.b{.x{display:none}}",
+    "@supports selector(:has(a)){.x{opacity:0}}",
+    "@media (width>=10px) and (unheard-of){.x{display:none}}",
+    "body{visibility:hidden}h1,p{visibility:visible}p.x{visibility:inherit}",
+    "@property --p{syntax:'*';inherits:false;initial-value:none}main{--p:block}.x{display:var(--p)}",
+    "main{--a:var(--b);--b:var(--a)}.x{display:var(--a,none)}p:not(.x){display:block}",
+    ".x{display:var(--d)}main{--d:none}",
+    "@unheard-of{.x{display:none}}",
+    ".x{background:#000;color:#fff;float:left;position:absolute}span{}.x{background:none}",
+    "main{background:#000;color:#fff}main p{color:#fff}.x{position:absolute;top:900px}",
+)
+"""That do not surely show `p.x`."""
+BODIES = (
+    "<marquee>@</marquee>",
+    "<div inert>@</div>",
+    "<bdo dir=rtl>@</bdo>",
+    "<math><mphantom><mtext>@</mtext></mphantom></math>",
+    "<select><option>@</option></select>",
+    "<ruby>a<rp>@</rp></ruby>",
+    "<iframe srcdoc='@'>@</iframe>",
+    "<object data=a>@</object>",
+    "<noframes>@</noframes>",
+    "<div style='position:relative'><p>@</p><div style='position:absolute;inset:0;background:#fff'></div></div>",
+    "<p>@</p><div style='margin-top:-60px;height:60px;background:#fff;position:relative'></div>",
+    "<div style='position:relative'><p>@</p><img src=a style='position:absolute;top:0;left:0;width:100%;height:100%'></div>",
+    "<div style='overflow:hidden;height:20px'><p>a</p><p>@</p></div>",
+    "<div style='overflow:hidden'><p style='white-space:nowrap'>@</p></div>",
+    "<span style='background:#000;color:#fff'><div>@</div></span>",
+    "<div style='background:#000'><p style='float:left;color:#fff'>@</p></div>",
+    "<table background='data:image/png;base64,AAAA'><tr><td style='color:#fff'>@</td></tr></table>",
+    "<div style='opacity:.6'><div style='opacity:.6'><div style='opacity:.6'><p>@</p></div></div></div>",
+    "<div style='font-size:.6em'><div style='font-size:.5em'><div style='font-size:.6em'>@</div></div></div>",
+    "<div style='position:relative;left:-38px'><div style='margin-left:-39px'>" * 2 + "@" + "</div></div>" * 2,
+    "<style type=text/x>.y{display:block!important}</style><style>.y{display:none}</style><p class=y>@</p>",
+    "<style title=a>.y{display:none}</style><style title=b>.y{display:block}</style><p class=y>@</p>",
+    "<link rel=stylesheet href='data:text/css,.y{display:none}'><p class=y>@</p>",
+    "<noscript><style>.y{display:block}</style></noscript><style>.y{display:none}</style><p class=y>@</p>",
+    "<svg><style>.y{display:none}</style></svg><p class=y>@</p>",
+    "<details><summary> </summary><p>@</p></details>",
+    "<div><template shadowrootmode=open><slot name=other></slot></template><p>@</p></div>",
+    "<div><template shadowrootmode=open><style>slot{display:none}</style><slot></slot></template><p>@</p></div>",
+)
+"""Elements in which a text `@` does not surely show."""
 
 
 def page(style: str = "", sheet: str = "") -> bytes:
@@ -241,6 +351,24 @@ def test_what_a_style_hides_is_not_read_wherever_it_stands(style: str) -> None:
 @pytest.mark.parametrize("sheet", SHEETS)
 def test_what_a_style_sheet_hides_under_conditions_is_not_read(sheet: str) -> None:
     assert "Amy Brandt" not in text_of(page(sheet=sheet))
+
+
+@pytest.mark.parametrize("style", UNSURE)
+def test_what_a_style_does_not_surely_show_is_not_read(style: str) -> None:
+    assert "Amy Brandt" not in text_of(page(style))
+    assert "Amy Brandt" not in text_of(page(sheet=f".x{{{style}}}"))
+
+
+@pytest.mark.parametrize("sheet", UNSURE_SHEETS)
+def test_what_a_style_sheet_does_not_surely_show_is_not_read(sheet: str) -> None:
+    assert "Amy Brandt" not in text_of(page(sheet=sheet))
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_what_an_element_does_not_surely_show_is_not_read(body: str) -> None:
+    made = page().decode()
+    start, end = made.index('<p class="x"'), made.index("Brandt.</p>") + len("Brandt.</p>")
+    assert "Amy Brandt" not in text_of((made[:start] + body.replace("@", PAYLOAD) + made[end:]).encode())
 
 
 @pytest.mark.parametrize("sheet", SHOWING)
@@ -270,10 +398,10 @@ def test_a_popover_that_is_closed_is_not_read() -> None:
         ("screen and (min-width: 20em)", True),
         ("(min-width: 2000px)", False),
         ("not (min-width: 2000px)", True),
-        ("((min-width: 1px) and (hover)) or (monochrome)", True),
-        ("print, (400px <= width < 90em)", True),
+        ("((min-width: 1px) and (hover)) or (monochrome)", None),
+        ("print, (400px <= width < 90em)", None),
         ("speech", False),
-        ("not screen and (min-width: 1px)", False),
+        ("not screen and (min-width: 1px)", None),
         ("(unheard-of: 1)", None),
         ("not (unheard-of)", None),
         ("(min-width: calc(100px * 100))", False),
@@ -281,15 +409,7 @@ def test_a_popover_that_is_closed_is_not_read() -> None:
     ],
 )
 def test_a_media_query_holds_as_on_an_ordinary_screen(query: str, expected: bool | None) -> None:
-    assert holds(query) is expected
-
-
-def test_numbers_are_worked_out_or_left_alone() -> None:
-    assert plain("calc(2 * (1px + 3px) - 50% / 2)") == "-312px"
-    assert plain("translate(min(1px, 2px), clamp(1%, 2%, 3%))") == "translate(1px, 2%)"
-    assert plain("1e-3px #12e3 calc(1 +") == "0.001px #12e3 calc(1 +"
-    assert plain("1e999 2e1") == "1e999 20"
-    assert plain("calc(" * 50) == "calc(" * 50
+    assert media_holds(query) is expected
 
 
 @pytest.mark.parametrize(
