@@ -470,7 +470,7 @@ def _divided(word: str) -> str:
 _PAIR = 2
 _LONGEST_WORD = 20
 _GLUED = re.compile(r"(?<![^\W\d_])[^\W\d_]{16,80}(?![^\W\d_])")
-_JOINED = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:[*_~`|.^/+:\\'-]{1,4}[^\W\d_]+)+(?![^\W\d_])")
+_JOINED = re.compile(r"(?<![^\W\d_])_*[^\W\d_]+(?:[*_~`|.^/+:\\-]{1,4}[^\W\d_]+)+(?![^\W\d_])_*")
 _SIGN = re.compile(r"[\W\d_]+")
 _LEET = re.compile(
     r"(?<![\w@$!|+])(?=[@$!|+\d]{0,12}[A-Za-z])(?=[A-Za-z]{0,12}[@$!|+\d])[\w@$!|+]{2,24}(?![\w@$|+])", re.ASCII
@@ -491,8 +491,9 @@ def _words(text: str) -> Iterator[_Piece]:
         parts = _SIGN.split(found[0])
         if whole.lower() in known and len(whole) >= _WHOLE_WORD:
             yield _Piece(*found.span(), whole, "masked")
-        elif len(parts) >= _FEW_WORDS and sum(part.lower() in known for part in parts) * 2 > len(parts):
-            yield _Piece(*found.span(), " ".join(parts), "joined")
+        elif len(parts) >= _FEW_WORDS and sum(part.lower() in known for part in parts) * 2 > sum(map(bool, parts)):
+            plain = _SIGN.sub(lambda sign: sign[0].replace("_", " ") if "_" in sign[0] else " ", found[0])
+            yield _Piece(*found.span(), plain, "joined")
     spelled = [(found, _spelled(found[0], known)) for found in _LEET.finditer(text)]
     if any(len(word) >= _WHOLE_WORD and word.lower() in known for _, word in spelled):
         yield from (_Piece(*found.span(), word, "masked") for found, word in spelled)

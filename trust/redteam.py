@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import unquote
 
 from pydantic import Field, ValidationError
 
@@ -91,7 +92,15 @@ def outcome_of(attack: Attack, chunks: Iterable[RetrievedChunk]) -> Outcome:
     """Return the outcome of an attack, given the passages found for its question."""
     outcome: Outcome = "kept out"
     for chunk in chunks:
-        if not holds(chunk.text, attack.payload):
+        shown = (
+            chunk.title,
+            chunk.file_path,
+            unquote(chunk.url or ""),
+            *chunk.section_path,
+            chunk.symbol_path,
+            chunk.text,
+        )
+        if not holds("\n\n".join(filter(None, shown)), attack.payload):
             continue
         if chunk.inspection is None or chunk.inspection.verdict is Verdict.PASSED:
             return "unmarked"

@@ -12,6 +12,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 from bench.redteam.attacks import CARRIERS, fill, make_attacks
 from bench.redteam.channels import CHANNELS, SEEN
@@ -64,7 +65,9 @@ def _hidden(payloads: int) -> Iterator[Attack]:
             attack_id = f"redteam-hidden-{re.sub(r'[^a-zA-Z0-9_]+', '-', channel.name)}-{number}"
             document = SubmittedDocument(
                 id=attack_id,
-                file_path=channel.path and f"redteam/{attack_id}.py",
+                title=command if channel.fact == "title" else None,
+                url=f"https://redteam.example/{quote(command)}" if channel.fact == "url" else None,
+                file_path=command if channel.fact == "file_path" else channel.path and f"redteam/{attack_id}.py",
                 data=base64.b64encode(channel.build(command)).decode(),
                 media_type=channel.media_type,
                 metadata={"redteam": attack_id},

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import codecs
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
+from textwrap import wrap
+from urllib.parse import quote
 
 SEEN = "The valve opens at two bar and closes again at three. " * 6
 """What a person reads in each of these documents."""
@@ -20,6 +24,8 @@ class Channel:
     build: Callable[[str], bytes]
     path: str | None = None
     """Of the file, where it is source code."""
+    fact: str | None = None
+    """Field of the document that carries the command, where its text does not."""
     rendered: bool = False
     """Whether only a browser that runs scripts shows what the page hides."""
 
@@ -191,6 +197,22 @@ CHANNELS: tuple[Channel, ...] = (
     Channel("text look-alikes", "text/plain", _text(_look_alikes)),
     Channel("text spaced letters", "text/plain", _text(_spaced)),
     Channel("text base64", "text/plain", _text(_base64)),
+    Channel("text base64 twice", "text/plain", _text(lambda payload: _base64(_base64(payload)))),
+    Channel("text base64 in lines", "text/plain", _text(lambda payload: "\n\n" + "\n".join(wrap(_base64(payload), 16)))),
+    Channel("text base32", "text/plain", _text(lambda payload: base64.b32encode(payload.encode()).decode())),
+    Channel("text base85", "text/plain", _text(lambda payload: base64.b85encode(payload.encode()).decode())),
+    Channel("text hexadecimal", "text/plain", _text(lambda payload: payload.encode().hex())),
+    Channel("text rot13", "text/plain", _text(lambda payload: "\n\n" + codecs.encode(payload, "rot13") + "\n\n")),
+    Channel("text backwards", "text/plain", _text(lambda payload: "\n\n" + payload[::-1] + "\n\n")),
+    Channel("text percent", "text/plain", _text(quote)),
+    Channel("text entities", "text/plain", _text(lambda payload: "".join(f"&#{ord(one)};" for one in payload))),
+    Channel("text escapes", "text/plain", _text(lambda payload: "".join(f"\\u{ord(one):04x}" for one in payload))),
+    Channel("text digits", "text/plain", _text(lambda payload: payload.translate(str.maketrans("eoait", "30417")))),
+    Channel("text emphasis", "text/plain", _text(lambda payload: re.sub(r"(\w\w\w)(?=\w\w)", r"\1*", payload))),
+    Channel("text underscores", "text/plain", _text(lambda payload: payload.replace(" ", "_"))),
+    Channel("fact title", "text/plain", _text(lambda _: ""), fact="title"),
+    Channel("fact file_path", "text/plain", _text(lambda _: ""), fact="file_path"),
+    Channel("fact url", "text/plain", _text(lambda _: ""), fact="url"),
     Channel("code tag characters", "text/x-python", lambda payload: _code("# fine @")(_tags(payload)), path="prices.py"),
     Channel("rendered display", "text/html", _html(_SCRIPTED.format("style.display='none'")), rendered=True),
     Channel("rendered colour", "text/html", _html(_SCRIPTED.format("style.color='white'")), rendered=True),

@@ -15,7 +15,7 @@ from sluice.contracts.memory.model import (
     FileTouched,
     IterationRecord,
 )
-from sluice.memory.ports import Sanitise, Sanitised
+from sluice.memory.ports import Sanitise
 from sluice.memory.sanitise.likely_harm import RULE as LIKELY
 
 WITHHELD = "[withheld: it commanded its reader]"
@@ -132,19 +132,13 @@ def _without_split_commands(
     record: IterationRecord, texts: Sequence[str], sanitise: Sanitise, cut: Counter[str]
 ) -> IterationRecord:
     """Return `record` without those `texts` that form a command only together with the ones printed next to them."""
-    if len(texts) < 2 or not _found(sanitise, texts):
-        cut_fields: set[int] = set()
-    else:
-        cut_fields = {
-            place for at in range(len(texts) - 1) if _found(sanitise, texts[at : at + 2]) for place in (at, at + 1)
-        }
-        if not cut_fields:
-            cut_fields = {
-                place
-                for at in range(len(texts) - 2)
-                if _found(sanitise, texts[at : at + 3])
-                for place in (at, at + 1, at + 2)
-            }
+    cut_fields: set[int] = set()
+    start, is_split = 0, len(texts) > 1 and _found(sanitise, texts)
+    for end in range(2, len(texts) + 1) if is_split else ():
+        if end - start > 1 and _found(sanitise, texts[start:end]):
+            start = next(at for at in range(end - 2, start - 1, -1) if _found(sanitise, texts[at:end]))
+            cut_fields.update(range(start, end))
+            start = end
     for place in cut_fields:
         cut["split-over-fields"] += 1
         record = _withhold(record, place)
@@ -153,10 +147,12 @@ def _without_split_commands(
     )
 
 
-def _found(sanitise: Sanitise, texts: Iterable[str]) -> bool:
+def _found(sanitise: Sanitise, texts: Sequence[str]) -> bool:
     """Return whether texts in a row are a command by rule; likely harm applies to sentences, which these are not."""
-    joined: Sanitised = sanitise(" ".join(texts))
-    return any(rule != LIKELY for rule in joined.commands) or (joined.blocked and LIKELY not in joined.commands)
+    joined = [sanitise(between.join(texts)) for between in (" ", "\n")]
+    return any(
+        any(rule != LIKELY for rule in one.commands) or (one.blocked and LIKELY not in one.commands) for one in joined
+    )
 
 
 def _texts(record: IterationRecord) -> Iterable[str]:

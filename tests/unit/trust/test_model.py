@@ -57,6 +57,21 @@ def test_a_request_that_is_alien_to_its_page_is_warned_of_with_its_place(command
     assert text[finding.start : finding.end] in command
 
 
+@pytest.mark.parametrize("command", COVERT[:3])
+@pytest.mark.parametrize("between", ["\n\n", " "])
+def test_a_command_that_is_repeated_has_the_score_of_one(command: str, between: str, embed: Embed) -> None:
+    once, often = (
+        ModelGuard().judge(make_document(f"{PAGE}\n\n{between.join([command] * times)}\n\n{PAGE}"), embed)[0]
+        for times in (1, 6)
+    )
+    assert once.findings[0].score == often.findings[0].score
+
+
+def test_each_chunk_that_repeats_a_command_is_warned_of(embed: Embed) -> None:
+    judged = ModelGuard().judge(make_document(f"{PAGE}\n\n{COVERT[0]}", f"{PAGE}\n\n{COVERT[0]}", COVERT[0]), embed)
+    assert [one.verdict for one in judged] == [Verdict.WARNED] * 3
+
+
 @pytest.mark.parametrize("text", [*MANUALS, PAGE])
 def test_what_tells_its_readers_what_to_do_is_no_command_to_a_model(text: str, embed: Embed) -> None:
     assert ModelGuard().judge(make_document(text, f"{PAGE}\n\n{text}"), embed)[0].verdict is Verdict.PASSED
