@@ -26,6 +26,8 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 """Parts of words that a command may hold. A plain path without one is harmless; others are checked as sentences."""
+_BETWEEN = (" ", "\n")
+"""Texts of a record are printed in a row, or each on a line of its own."""
 _JOINTS = re.compile(r"[_.+-]+")
 
 
@@ -54,7 +56,7 @@ def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRec
 
 
 def _is_clean(record: IterationRecord, sanitise: Sanitise) -> bool:
-    """Return whether all texts read together are clean. Most records are, so that one call suffices for them."""
+    """Return whether all texts read together are clean. Most records are, so that two calls suffice for them."""
     paths = [file.path for file in record.files_touched] + [one.file_path for one in record.errors if one.file_path]
     if not all(_is_plain(path) for path in paths):
         return False
@@ -64,9 +66,12 @@ def _is_clean(record: IterationRecord, sanitise: Sanitise) -> bool:
         record.session_id or "",
         *(one.tool or "" for one in record.errors),
     )
-    together = " ".join(text for text in (*_texts(record), *others) if text).strip()
-    found = sanitise(together)
-    return not found.cut and not found.blocked and found.text == together
+    texts = [text for text in (*_texts(record), *others) if text]
+    for together in (between.join(texts).strip() for between in _BETWEEN):
+        found = sanitise(together)
+        if found.cut or found.blocked or found.text != together:
+            return False
+    return True
 
 
 def _clean(text: str, most: int, *, sanitise: Sanitise, cut: Counter[str]) -> str:
@@ -149,7 +154,7 @@ def _without_split_commands(
 
 def _found(sanitise: Sanitise, texts: Sequence[str]) -> bool:
     """Return whether texts in a row are a command by rule; likely harm applies to sentences, which these are not."""
-    joined = [sanitise(between.join(texts)) for between in (" ", "\n")]
+    joined = [sanitise(between.join(texts)) for between in _BETWEEN]
     return any(
         any(rule != LIKELY for rule in one.commands) or (one.blocked and LIKELY not in one.commands) for one in joined
     )
