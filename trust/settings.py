@@ -74,10 +74,11 @@ class TrustSettings(Value):
     keys: dict[str, str] = Field(default_factory=dict)
     """Public keys whose signatures are trusted, by an id: {"release" = "base64 of 32 bytes"}. `sluice sign --new-key`
     makes one; after a key is removed, its earlier signatures are no longer trusted either."""
-    mask: tuple[str, ...] = ("secret",)
-    """Kinds of private data that are masked in answers: secret, card, iban, email, ip, ssn, phone; "all" for every
-    kind; empty for none. An answer has [card] or [secret: github-pat] in their place. With "instructions", which "all"
-    does not include, passages that the guard warns of are left out; otherwise they stand in the context with a mark."""
+    mask: tuple[str, ...] = ("secret", "card", "iban")
+    """Kinds of private data that are masked in answers, by default those that a form or check digit proves: secret,
+    card, iban, email, ip, ssn, phone; "all" for every kind; empty for none. An answer has [card] or
+    [secret: github-pat] in their place. With "instructions", which "all" does not include, passages that the guard
+    warns of are left out; otherwise they stand in the context with a mark."""
     recognisers: Literal["own", "presidio"] = "own"
     """Search for private data: the project's own patterns, or these and presidio's national recognisers (tax, health
     and bank numbers with a check digit), for which the extra `private` is needed."""

@@ -15,7 +15,7 @@ import re
 import threading
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -24,6 +24,8 @@ from typing import Any
 
 from sluice.contracts.errors import InvalidSetting
 from sluice.contracts.trust import PrivateSpan
+from sluice.text.plain import plain, unwrapped
+from sluice.text.readings import Reading
 from sluice.trust.private.addresses import find_emails, find_ip_addresses
 from sluice.trust.private.numbers import find_cards, find_ibans, find_phones, find_ssns
 from sluice.trust.settings import TrustSettings
@@ -144,19 +146,70 @@ class PatternFinder:
 
     def find(self, text: str) -> tuple[PrivateSpan, ...]:
         """Return the spans in order, without overlaps."""
-        kinds = [
-            PrivateSpan(kind=kind, start=start, end=end) for kind, find in KINDS.items() for start, end in find(text)
-        ]
-        return keep_apart([*find_secrets(text), *kinds])
+        spans = [*find_secrets(text), *_find_kinds(text)]
+        if read := plain(text):
+            spans += _moved(read, [*find_secrets(read.text), *_find_kinds(read.text)])
+        if joined := unwrapped(text):
+            found = _moved(joined, (one for one in find_secrets(joined.text) if one.kind not in _GENERIC))
+            spans += (one for one in found if "\n" in text[one.start : one.end])
+        return keep_apart(spans)
+
+
+def _find_kinds(text: str) -> Iterator[PrivateSpan]:
+    for kind, find in KINDS.items():
+        for start, end in find(text):
+            yield PrivateSpan(kind=kind, start=start, end=end)
+
+
+def _moved(read: Reading, spans: Iterable[PrivateSpan]) -> list[PrivateSpan]:
+    """Return spans of what was read as spans of the original text."""
+    placed = ((one.kind, read.span(one.start, one.end)) for one in spans)
+    return [PrivateSpan(kind=kind, start=start, end=end) for kind, (start, end) in placed]
+
+
+_GENERIC = frozenset(("secret.generic-api-key", "secret.password"))
+"""Rules that go by the words around a value; over a line's end these belong to something else."""
 
 
 def find_secrets(text: str) -> Iterator[PrivateSpan]:
     """Yield every secret, in the order of the rules; a secret that two rules match comes twice."""
     lowered = text.lower()
-    for rule in load_rules():
+    rules = load_rules()
+    for number in _possible_rules(lowered):
+        rule = rules[number]
         if any(keyword in lowered for keyword in rule.keywords):
             for start, end in rule.find(text):
                 yield PrivateSpan(kind=f"secret.{rule.id}", start=start, end=end)
+
+
+def _possible_rules(lowered: str) -> list[int]:
+    """Return the rules of which a keyword's first three bytes stand in the text, by one table of all such groups."""
+    import numpy
+
+    groups, rules = _groups_of_keywords()
+    data = numpy.frombuffer(lowered.encode("utf-8", "replace") + b"\0\0", numpy.uint8).astype(numpy.uint32)
+    there = numpy.zeros(1 << 16, bool)
+    there[_grouped(data[:-2], data[1:-1], data[2:])] = True
+    return sorted({*rules[there[groups]].tolist(), *_rules_of_short_keywords()})
+
+
+def _grouped(first: Any, second: Any, third: Any) -> Any:
+    return (first * 961 + second * 31 + third) & 0xFFFF
+
+
+@cache
+def _groups_of_keywords() -> tuple[Any, Any]:
+    import numpy
+
+    pairs = [(keyword.encode()[:3], number) for number, rule in enumerate(load_rules()) for keyword in rule.keywords]
+    long = [(group, number) for group, number in pairs if len(group) == 3]
+    groups = numpy.array([_grouped(*group) for group, _ in long], numpy.uint32)
+    return groups, numpy.array([number for _, number in long])
+
+
+@cache
+def _rules_of_short_keywords() -> tuple[int, ...]:
+    return tuple(number for number, rule in enumerate(load_rules()) if min(map(len, rule.keywords)) < 3)
 
 
 def keep_apart(spans: list[PrivateSpan]) -> tuple[PrivateSpan, ...]:
@@ -171,7 +224,7 @@ def keep_apart(spans: list[PrivateSpan]) -> tuple[PrivateSpan, ...]:
 def _rank(span: PrivateSpan) -> tuple[int, int]:
     order = list(KINDS)
     if span.is_secret:
-        return (1 if span.kind == "secret.generic-api-key" else 0), span.start - span.end
+        return (1 if span.kind in _GENERIC else 0), span.start - span.end
     return (2 + order.index(span.kind) if span.kind in order else 2 + len(order)), span.start - span.end
 
 
@@ -179,7 +232,12 @@ def _rank(span: PrivateSpan) -> tuple[int, int]:
 def _hash_of_sources() -> str:
     """Return a SHA-256 in 12 hexadecimal digits of the rules and patterns and of the modules that apply them."""
     here = Path(__file__).parent
-    paths = (*(here / "rules" / name for name in RULE_FILES), *sorted((*here.glob("*.toml"), *here.glob("*.py"))))
+    text = here.parent.parent / "text"
+    paths = (
+        text / "plain.py",
+        *(here / "rules" / name for name in RULE_FILES),
+        *sorted((*here.glob("*.toml"), *here.glob("*.py"))),
+    )
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
 
 

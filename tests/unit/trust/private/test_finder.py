@@ -8,8 +8,10 @@ from itertools import pairwise
 import pytest
 
 from bench.private.made_up import SECRETS
+from sluice.trust.private.mask import mask
 from sluice.trust.private.numbers import LENGTHS, has_iban_digits
 from sluice.trust.private.patterns import PatternFinder
+from sluice.trust.settings import TrustSettings
 
 FINDER = PatternFinder()
 
@@ -201,6 +203,74 @@ def test_a_secret_of_a_known_form_is_found(kind: str, frame: str) -> None:
 )
 def test_placeholders_hashes_and_public_keys_are_no_secrets(text: str) -> None:
     assert found(text) == []
+
+
+def wide(text: str) -> str:
+    return "".join(chr(ord(one) + 0xFEE0) if "!" <= one <= "~" else one for one in text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        ("card", "4111\u200b1111\u200b1111\u200b1111"),
+        ("card", "4111\u00ad111111111111"),
+        ("card", "4111\u2060 1111 1111 1111"),
+        ("card", wide("4111111111111111")),
+        ("card", "&#52;111 1111&nbsp;1111 1111"),
+        ("card", "4111%201111%201111%201111"),
+        ("card", "4111|1111|1111|1111"),
+        ("card", "4111/1111/1111/1111"),
+        ("iban", "GB82\u200bWEST12345698765432"),
+        ("iban", "GB82%20WEST%201234%205698%207654%2032"),
+        ("email", "jane%40example.com"),
+        ("email", "jane&commat;example.com"),
+        ("email", wide("jane@example.com")),
+        ("ssn", "512\u200b-43\u200b-7788"),
+        ("ip", wide("203.0.113.7")),
+        ("secret.sluice-key", "slk_AbCdEf0123456789abcdefXYZ"),
+        ("secret.aws-access-token", "AKIAIOSFODNN\n7EXAMPLQ"),
+        ("secret.aws-access-token", "AKIAIOSF\\\n  ODNN7EXAMPLQ"),
+        ("secret.aws-access-token", "AKIA\u200bIOSFODNN7EXAMPLQ"),
+    ],
+)
+def test_a_value_in_another_spelling_is_found_where_it_stands(kind: str, written: str) -> None:
+    assert found(f"It is {written} (mine)") == [(kind, written)]
+
+
+@pytest.mark.parametrize(
+    ("text", "password"),
+    [
+        ("password: hunter2!", "hunter2!"),
+        ('Password = "Tr0ub4dor&3"', "Tr0ub4dor&3"),
+        ("DB_PASSWORD=s3cr3tpw", "s3cr3tpw"),
+        ('{"user": "a", "password": "Winter2024!"}', "Winter2024!"),
+        ("the password is Blue42Sky", "Blue42Sky"),
+        ("**Passwort**: Apfel#baum", "Apfel#baum"),
+        ("pwd=abc%21defg", "abc%21defg"),
+    ],
+)
+def test_a_password_beside_its_word_is_found(text: str, password: str) -> None:
+    assert found(text) == [("secret.password", password)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: required, password: string and passwords: see chapter2",
+        "password = getpass.getpass(); pwd = os.getcwd(); passwd = self.conf.value1",
+        "PASSWORD=$PASS1 password=${DB_PASS2} password: <your-password1> PASSWORD=CHANGE_ME_1",
+        "The password is hashed with SHA-256. Password: 8 characters, one digit",
+        '{"password": "password123"}',
+    ],
+)
+def test_talk_of_passwords_is_none(text: str) -> None:
+    assert found(text) == []
+
+
+def test_what_is_proven_is_masked_by_default() -> None:
+    text = "4111111111111111 GB82WEST12345698765432 slk_AbCdEf0123456789abcdefXYZ jane@example.com"
+    shown = mask(text, FINDER.find(text), TrustSettings().mask).text
+    assert shown == "[card] [iban] [secret: sluice-key] jane@example.com"
 
 
 def test_a_key_block_that_was_cut_is_found_on_both_sides_of_the_cut() -> None:
