@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 10.0
 RUNS_AT_ONCE = 2_000
-"""Runs read in one look: after an outage the backlog takes several looks, each of a tenth of a second."""
+"""Runs read in one look: after an outage the backlog takes several looks, each of half a second."""
 _LEASE = "self-defence"
 _BY_RUNS: tuple[DefenceName, ...] = ("satisfaction", "freshness", "latency")
 _UNITS = ("usd", "pages", "bytes", "tokens", "milliseconds")
