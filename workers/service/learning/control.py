@@ -123,11 +123,10 @@ def lift_defence(
     def changed(rows: Sequence[DefenceRow]) -> tuple[list[DefenceRow], list[ControlChange]]:
         standing = [row for row in rows if row.name == name and row.is_at_work and wanted.covers(key_of(row)[1])]
         if not standing:
-            of = "".join(f" of {what} {one!r}" for what, one in (("profile", profile), ("corpus", corpus)) if one)
+            of = "".join(f" of {what} {one!r}" for what, one in wanted._asdict().items() if one != ALL)
             raise NotFound(f"no step back {name!r}{of} stands; `sluice gate defences` tells which do")
-        return [_lifted(row, context.ledger.clock()) for row in standing], [
-            _healed(row, operator, note) for row in standing
-        ]
+        now = context.ledger.clock()
+        return [_lifted(row, now) for row in standing], [_healed(row, operator, note) for row in standing]
 
     return _change(context, changed)
 
@@ -148,7 +147,8 @@ def pin_defence(context: Context, name: DefenceName, request: DefencePin, operat
     if pin == "on":
         lifted_by = f"`sluice gate defences {name} --lift`, with its profile and corpus"
         since, why = datetime.fromtimestamp(now, UTC), f"held by {operator}: {note or 'no reason given'}"
-        state = trip(state, stepping_back(*key, _HELD_STEP[name], since, why, lifted_by), None)
+        step: Step = "lower_plan" if name == "latency" else "retrieve_only"
+        state = trip(state, stepping_back(*key, step, since, why, lifted_by), None)
     becomes = DefenceRow(
         name, scope.profile, state.model_dump_json(), now if pin == "on" else None, scope.corpus, pin=pin
     )
@@ -163,12 +163,6 @@ def pin_defence(context: Context, name: DefenceName, request: DefencePin, operat
     return _change(context, changed)
 
 
-_HELD_STEP: dict[DefenceName, Step] = {
-    "satisfaction": "retrieve_only",
-    "freshness": "retrieve_only",
-    "latency": "lower_plan",
-    "cost": "retrieve_only",
-}
 Changed = Callable[[Sequence[DefenceRow]], tuple[list[DefenceRow], list[ControlChange]]]
 
 
