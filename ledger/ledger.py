@@ -33,6 +33,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
+from typing import Any
 
 from sluice.contracts.errors import MalformedEvent
 from sluice.contracts.event import Body, Event, Queue
@@ -170,22 +171,31 @@ class Ledger(LedgerReader):
 
     # -- the life of an event
 
-    def claim_next(self, stage: Queue, worker: str, lease_seconds: float, *, alone: bool = True) -> Claim | NotClaimed:
+    def claim_next(
+        self,
+        stage: Queue,
+        worker: str,
+        lease_seconds: float,
+        *,
+        alone: bool = True,
+        most_of_a_tenant: int | None = None,
+    ) -> Claim | NotClaimed:
         """Claim the stage's next ready event, or return why there is none.
 
-        `alone`: the worker holds no other event, so it may take one that another worker died on. One commit (see
-        `Database.holding`).
+        `alone`: the worker holds no other event, so it may take one that another worker died on. `most_of_a_tenant`
+        bounds the events of one tenant that the workers of its pool hold. One commit (see `Database.holding`).
         """
         with self.database.holding() as connection:
-            taken = self._take_next(connection, stage, worker, lease_seconds, alone=alone)
+            taken = self._take_next(
+                connection, stage, worker, lease_seconds, alone=alone, most_of_a_tenant=most_of_a_tenant
+            )
         return self._read(taken)
 
     def _take_next(
-        self, connection: Transaction, stage: Queue, worker: str, lease_seconds: float, *, alone: bool = False
+        self, connection: Transaction, stage: Queue, worker: str, lease_seconds: float, **how: Any
     ) -> Taken | NotClaimed:
-        return claims.take_next(
-            connection, stage, worker, self.clock(), lease_seconds, alone=alone, probe_seconds=PROBE_SECONDS
-        )
+        how = {"alone": False, "probe_seconds": PROBE_SECONDS, **how}
+        return claims.take_next(connection, stage, worker, self.clock(), lease_seconds, **how)
 
     def _read(self, taken: Taken | NotClaimed) -> Claim | NotClaimed:
         if isinstance(taken, NotClaimed):

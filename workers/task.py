@@ -83,6 +83,9 @@ MOST_IN_A_ROW = 8
 """Most events that one wake-up may handle in a row in a thread: a covered question has three, and a process that shuts
 down waits only for the current one."""
 
+SHARE_LOOK_SECONDS, SHARE_PATIENCE_SECONDS = 0.2, 5.0
+"""Pause of a waiting child between two looks for another tenant's event, and its longest wait."""
+
 PATIENT_ATTEMPTS = 12
 """Tries of an event that only had to wait: for a host's rate limit, a full queue, a full disk."""
 
@@ -101,11 +104,14 @@ class StageWorker:
     """The workers of every stage of the process, this one among them."""
     may_go_on: Callable[[], bool] = lambda: True
     """Whether the process still takes events; called between two events of a thread."""
+    most_of_a_tenant: int | None = None
+    """Events of one tenant that the children of a pool handle at once; a child that is left waits for other tenants."""
 
     def claim(self, *, alone: bool) -> Claim | NotClaimed:
         """Claim the stage's next event, if there is one."""
         lease_seconds = self.context.settings.delivery.lease_seconds
-        return self.context.ledger.claim_next(self.stage, self.name, lease_seconds, alone=alone)
+        share = {} if self.most_of_a_tenant is None else {"most_of_a_tenant": self.most_of_a_tenant}
+        return self.context.ledger.claim_next(self.stage, self.name, lease_seconds, alone=alone, **share)
 
 
 class Handled(NamedTuple):
@@ -117,18 +123,36 @@ class Handled(NamedTuple):
     """Duration of the handler, in seconds."""
 
 
-def use_wake_up(announced: str, worker: StageWorker) -> None:
-    """Carry the stage's next event through its life. `announced` is the event that the wake-up was published for."""
+def use_wake_up(announced: str, worker: StageWorker) -> bool:
+    """Carry the stage's next event through its life; return whether the wake-up was used.
+
+    `announced` is the event that the wake-up was published for. While everything that is ready belongs to tenants who
+    have their share of the pool, waits for another tenant's event, for `SHARE_PATIENCE_SECONDS` at most.
+    """
+    until = time.monotonic() + SHARE_PATIENCE_SECONDS
+    while not _is_used(announced, worker):
+        if time.monotonic() > until or not worker.may_go_on():
+            return False
+        time.sleep(SHARE_LOOK_SECONDS)
+    return True
+
+
+def _is_used(announced: str, worker: StageWorker) -> bool:
     with worker.isolation.shared():
         claim = worker.claim(alone=False)
         if isinstance(claim, Claim):
-            return _carry_through(claim, worker, MOST_IN_A_ROW)
+            _carry_through(claim, worker, MOST_IN_A_ROW)
+            return True
     if claim.reason == "suspects_wait":
         with worker.isolation.alone():
             claim = worker.claim(alone=True)
             if isinstance(claim, Claim):
-                return _carry_through(claim, worker, 1)
-    return _put_aside(announced, claim, worker)
+                _carry_through(claim, worker, 1)
+                return True
+    if claim.reason == "share_used":
+        return False
+    _put_aside(announced, claim, worker)
+    return True
 
 
 def _carry_through(claim: Claim, worker: StageWorker, most: int) -> None:

@@ -19,10 +19,12 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from sluice.contracts.errors import InvalidInput, NotFound, TimedOut, Unavailable
@@ -33,6 +35,8 @@ BATCH_BYTES = 32_000_000
 """Contents read at a time."""
 MAX_FILES = 200_000
 """Most files of one commit: more than the largest repositories that are read as a corpus."""
+MAX_LIST_BYTES = 300 * MAX_FILES
+"""Longest list of files: an entry has some 120 bytes."""
 _BLOCK_BYTES = 512
 """The unit of `ulimit -f` (POSIX)."""
 _SYMLINK, _SUBMODULE = "120000", "160000"
@@ -71,15 +75,20 @@ class GitRepository:
             raise NotFound(f"{self._path} has no commit {ref or 'HEAD'!r}") from error
         return Commit(sha, self._branch(ref))
 
-    def files(self, commit: Commit) -> list[TrackedFile]:
+    def files(self, commit: Commit, on_skip: Callable[[Path, str], None]) -> list[TrackedFile]:
         """Return the files of a commit in path order, without symbolic links and submodules.
 
-        Raises InvalidInput if there are more than `MAX_FILES`, or a path is not UTF-8.
+        `on_skip` gets each path that is not UTF-8, its other bytes escaped. Raises InvalidInput if there are more than
+        `MAX_FILES` entries, or `MAX_LIST_BYTES` of them: a tree of some kilobytes can list billions of files.
         """
-        listed = self._run("ls-tree", "-r", "-z", "-l", "--full-tree", commit.sha).split(b"\0")
+        asked = ["-C", str(self._path), "ls-tree", "-r", "-z", "-l", "--full-tree", commit.sha]
+        with tempfile.TemporaryFile() as listing:
+            run_git(asked, timeout_seconds=TIMEOUT_SECONDS, max_file_bytes=MAX_LIST_BYTES, output=listing)
+            listing.seek(0)
+            listed = listing.read().split(b"\0")
         if len(listed) > MAX_FILES:
             raise InvalidInput("git", f"{len(listed)} files", f"a repository of at most {MAX_FILES}")
-        return [file for entry in listed if entry and (file := _file(entry)) is not None]
+        return [file for entry in listed if entry and (file := _file(entry, on_skip)) is not None]
 
     def contents(self, files: Sequence[TrackedFile]) -> Iterator[tuple[TrackedFile, bytes]]:
         """Yield each file with its content, some 32 MB in memory at a time."""
@@ -110,16 +119,18 @@ def run_git(
     protocols: str = "none",
     settings: Mapping[str, str] | None = None,
     max_file_bytes: int | None = None,
+    output: BinaryIO | None = None,
 ) -> bytes:
     """Run one git command and return its output. `settings` go by its environment, which no process list shows.
 
-    `protocols` are allowed for network access, none by default; `max_file_bytes` is the largest file it may write.
+    `protocols` are allowed for network access, none by default; `max_file_bytes` is the largest file it may write, that
+    of its `output` included, which is returned where no file is given.
 
     Raises:
-        InvalidInput: git refuses; the error quotes it, without any secret of `settings`.
+        InvalidInput: git refuses; the error quotes it, without any secret of `settings`. Or its file grows too large.
         TimedOut: it took longer, and was ended with all its child processes. Unavailable: there is no git here.
     """
-    process = _start(arguments, _environment(protocols, settings or {}), max_file_bytes)
+    process = _start(arguments, _environment(protocols, settings or {}), max_file_bytes, output)
     try:
         told, complaint = process.communicate(asked, timeout_seconds)
     except subprocess.TimeoutExpired as error:
@@ -128,13 +139,16 @@ def run_git(
     except BaseException:
         _end(process)
         raise
+    if process.returncode == -signal.SIGXFSZ:
+        problem = f"git {_command(arguments)} writes more than {max_file_bytes:,} bytes"
+        raise InvalidInput("git", problem, "a smaller repository")
     if process.returncode:
         raise InvalidInput("git", _complaint(complaint, arguments), "see what git says of it")
-    return told
+    return told or b""
 
 
 def _start(
-    arguments: Sequence[str], environment: Mapping[str, str], max_file_bytes: int | None
+    arguments: Sequence[str], environment: Mapping[str, str], max_file_bytes: int | None, output: BinaryIO | None
 ) -> subprocess.Popen[bytes]:
     command = ["git", "--no-pager", *arguments]
     if max_file_bytes is not None:
@@ -143,7 +157,7 @@ def _start(
         return subprocess.Popen(  # noqa: S603 - a fixed program; what is given are its arguments, never a command line
             command,
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=output or subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(environment),
             start_new_session=True,
@@ -183,7 +197,7 @@ def _command(arguments: Sequence[str]) -> str:
     return arguments[2] if arguments[0] == "-C" else arguments[0]
 
 
-def _file(entry: bytes) -> TrackedFile | None:
+def _file(entry: bytes, on_skip: Callable[[Path, str], None]) -> TrackedFile | None:
     facts, _, raw_path = entry.partition(b"\t")
     mode, kind, blob, size = facts.decode("ascii").split()
     if kind != "blob" or mode in (_SYMLINK, _SUBMODULE):
@@ -191,6 +205,7 @@ def _file(entry: bytes) -> TrackedFile | None:
     try:
         return TrackedFile(raw_path.decode("utf-8"), blob, int(size))
     except UnicodeDecodeError:
+        on_skip(Path(raw_path.decode("utf-8", "backslashreplace")), "its path is not UTF-8")
         return None
 
 

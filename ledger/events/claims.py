@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Select, Update, bindparam, exists, func, literal_column, select, update
+from sqlalchemy import Select, Update, bindparam, exists, func, literal_column, or_, select, update
 
 from sluice.contracts.errors import Fenced, MalformedEvent
 from sluice.contracts.event import Body, Event, Queue, decode
 from sluice.contracts.outcome import DeadLetter
 from sluice.ledger.events import pauses
-from sluice.ledger.events.fair_queue import SERVED
+from sluice.ledger.events.fair_queue import ANSWERS, BULK, SERVED, SMALL
 from sluice.ledger.events.finish import close_if_done
 from sluice.ledger.events.outbox import WakeUp, own_event, wake_ups_of
 from sluice.ledger.events.park import park
@@ -70,7 +70,8 @@ class GoOn:
     lease_seconds: float
 
 
-Reason = Literal["nothing_ready", "paused", "suspects_wait", "malformed"]
+Reason = Literal["nothing_ready", "paused", "suspects_wait", "share_used", "malformed"]
+"""`share_used`: what is ready belongs to tenants of whom the worker's pool handles as many events as it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,26 @@ def _claiming(candidates: Select[Any], *conditions: Any) -> Update:
 
 
 _CLAIM, _CLAIM_SUSPECT = _claiming(_NEXT, _RUNNING), _claiming(_SUSPECTS, _RUNNING)
+_held = events.alias("held")
+_FULL = (
+    select(_held.c.lane)
+    .where(_held.c.status == literal_column("'claimed'"), _held.c.due_at.is_not(None))
+    .where(_held.c.queue == bindparam("of_queue"), _held.c.worker.startswith(bindparam("of_pool")))
+    .group_by(_held.c.lane)
+    .having(func.count() >= bindparam("most"))
+)
+"""Tenant queues of which a pool's workers hold as many events as they may."""
+_CLAIM_FAIRLY, _SUSPECT_FAIRLY = (
+    _claiming(candidates.where(events.c.lane.not_in(_FULL)), _RUNNING) for candidates in (_NEXT, _SUSPECTS)
+)
+_OF_ALL = (IS_READY, events.c.queue == bindparam("of_queue"), events.c.priority.in_((ANSWERS, SMALL, BULK)))
+_ANY_OF_OTHERS = select(
+    or_(
+        exists().where(*_OF_ALL, events.c.lane < bindparam("full")),
+        exists().where(*_OF_ALL, events.c.lane > bindparam("full")),
+    )
+)
+"""Whether another tenant has an event ready, by the ends of an index: the full one may have 20,000."""
 _PROBE, _PROBE_SUSPECT = _claiming(_NEXT), _claiming(_SUSPECTS)
 MINE = (events.c.id == bindparam("of_event"), events.c.epoch == bindparam("at_epoch"), events.c.status == "claimed")
 """SQL conditions under which the claim on an event still stands."""
@@ -145,13 +166,24 @@ def take_next(
     *,
     alone: bool,
     probe_seconds: float,
+    most_of_a_tenant: int | None = None,
 ) -> Taken | NotClaimed:
-    """Take the stage's next event, or return why there is none. `alone`: the worker holds no other event."""
-    facts = {"of_queue": stage, "by_worker": worker, "until": now + lease_seconds}
+    """Take the stage's next event, or return why there is none. `alone`: the worker holds no other event.
+
+    `most_of_a_tenant` bounds what the worker's pool holds of one tenant; the pool's workers are named `POOL.NUMBER`.
+    """
+    facts: dict[str, Any] = {"of_queue": stage, "by_worker": worker, "until": now + lease_seconds}
     if not alone and connection.execute(_ANY_SUSPECT, {"of_queue": stage}).first():
         return NotClaimed("suspects_wait")
-    row = connection.execute(_CLAIM_SUSPECT, facts).first() if alone else None
-    row = row or connection.execute(_CLAIM, facts).first()
+    next_one, next_suspect = _CLAIM, _CLAIM_SUSPECT
+    if most_of_a_tenant is not None:
+        next_one, next_suspect = _CLAIM_FAIRLY, _SUSPECT_FAIRLY
+        facts |= {"of_pool": worker.rpartition(".")[0] + ".", "most": most_of_a_tenant}
+        facts["full"] = full = connection.execute(_FULL, facts).scalar()
+        if full is not None and not connection.execute(_ANY_OF_OTHERS, facts).scalar():
+            return NotClaimed("share_used")
+    row = connection.execute(next_suspect, facts).first() if alone else None
+    row = row or connection.execute(next_one, facts).first()
     if row is not None:
         return Taken(row)
     if pauses.let_probe_through(connection, stage, now, probe_seconds):

@@ -49,12 +49,13 @@ def tied_to_parent() -> Callable[[], None] | None:
 
 
 def limit_memory(most_bytes: int) -> None:
-    """Limit the writable memory of this process, and of each that it starts (RLIMIT_DATA of setrlimit(2)).
+    """Limit the writable memory of this process and of each that it starts (setrlimit(2)); none leaves a core file.
 
     An allocation beyond it raises MemoryError, or ends the process if a library cannot go on without it.
     """
     if sys.platform.startswith("linux"):
         resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def die_with_parent(with_signal: int = signal.SIGTERM) -> None:

@@ -6,6 +6,7 @@ background threads in `background`, its end in `shutdown`.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import socket
@@ -152,6 +153,7 @@ def _map_language_model(settings: Settings) -> None:
 def _begin_child(process: WorkerProcess) -> None:
     die_with_parent(signal.SIGKILL)  # it may hang; its claims are known by its name
     limit_memory(CHILD_MEMORY_BYTES)
+    faulthandler.register(signal.SIGXCPU, chain=True)  # tells where a reading hung that the kernel ends
     process.become_child()
     process.begin()
     process.serve(keep_queues_tidy, "tidy")

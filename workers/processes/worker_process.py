@@ -21,7 +21,7 @@ from sluice.otel.context import span
 from sluice.otel.start import flush
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
-from sluice.workers.broker.celery_app import group_name
+from sluice.workers.broker.celery_app import POOLS, group_name, pool_size
 from sluice.workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest
 from sluice.workers.context import Context
 from sluice.workers.processes.process_group import belongs_to, child_name
@@ -91,8 +91,16 @@ class WorkerProcess:
             )
             isolation, self._workers = Isolation(), {}
             for stage in self.stages:
+                size = pool_size(self.settings, stage)
                 self._workers[stage] = StageWorker(
-                    stage, self.claimant, context, heartbeat, isolation, pool=self._workers, may_go_on=self._may_go_on
+                    stage,
+                    self.claimant,
+                    context,
+                    heartbeat,
+                    isolation,
+                    pool=self._workers,
+                    may_go_on=self._may_go_on,
+                    most_of_a_tenant=max(1, size - 1) if POOLS[stage] == "prefork" else None,
                 )
             self._owner = os.getpid()
 
@@ -121,7 +129,7 @@ class WorkerProcess:
         """Use one wake-up, published for the event `announced`; its routing key begins with its stage.
 
         Raises:
-            Reject: this process is about to end; the wake-up goes to another.
+            Reject: this process is about to end, or may take no more of the tenants that wait; the wake-up comes again.
         """
         if self.ending.has_begun:
             raise Reject("the worker is ending", requeue=True)
@@ -129,7 +137,8 @@ class WorkerProcess:
         thread = threading.get_ident()
         self.in_use[thread] = stage, time.monotonic()
         try:
-            use_wake_up(announced, self.workers[stage])
+            if not use_wake_up(announced, self.workers[stage]):
+                raise Reject("its tenant has its share of the pool", requeue=True)
         finally:
             del self.in_use[thread]
             self.handled[stage] += 1

@@ -63,9 +63,10 @@ def documents_in(
     the document itself can state when it was published: a file's time of change is that of a copy or a checkout.
     `FILE.sig` is the signature of FILE, verified by the public `keys`; a file whose signature is not valid is left out.
 
+    A file that cannot be read, or a line (`file:line`) that is malformed or has the id of another, is left out.
+
     Raises:
-        InvalidInput: a path is not there, a line of a BEIR file is malformed (names `file:line`), or two documents
-            would have the same id.
+        InvalidInput: a path is not there, or two of the paths given have a file of the same name.
     """
     reading = _Reading(now, on_skip, max_file_bytes, keys)
     for path in paths:
@@ -81,6 +82,13 @@ def documents_in(
 
 def read_content(body: bytes, file_path: str) -> tuple[dict[str, Any] | None, str | None]:
     """Return a `Document`'s fields from a file's content, or why there are none. A test report gives failing tests."""
+    try:
+        return _read_content(body, file_path)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is this file's alone, and reported
+        return None, f"cannot be read: {error!r}"[:500]
+
+
+def _read_content(body: bytes, file_path: str) -> tuple[dict[str, Any] | None, str | None]:
     media_type = media_type_for(file_path, body[:HEAD_BYTES])
     if not body.strip():
         return None, "empty"
@@ -136,12 +144,15 @@ class _Reading:
                 self.on_skip(path, problem)
                 return
             document_id = document_id_for(file_path)
-            self._remember(document_id, str(path), f"another file is {file_path} too; ingest their common parent")
             provenance = Provenance(source="file", fetched_at=self.now, signed_by=signer)
             try:
-                yield Document(id=document_id, file_path=file_path, provenance=provenance, **content)
+                document = Document(id=document_id, file_path=file_path, provenance=provenance, **content)
             except ValidationError as error:
-                raise InvalidInput(str(path), ": ".join(first_problem(error))) from error
+                self.on_skip(path, ": ".join(first_problem(error)))
+                return
+            if not self._is_new(document_id):
+                raise InvalidInput(str(path), f"another file is {file_path} too", "ingest their common parent")
+            yield document
 
     def _signer(self, path: Path, body: bytes) -> tuple[str | None, str | None]:
         """Return the id of the key that signed the file, if any; or the defect of the signature."""
@@ -167,22 +178,30 @@ class _Reading:
         number = 0
         while line := file.readline(self.max_file_bytes + 1):
             number += 1
-            where = f"{path}:{number}"
+            where = Path(f"{path}:{number}")
             if len(line) > self.max_file_bytes:
-                raise InvalidInput(where, f"longer than {self.max_file_bytes:,} bytes")
+                self.on_skip(where, f"longer than {self.max_file_bytes:,} bytes")
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(self.max_file_bytes)
+                continue
             if not line.strip():
                 continue
-            document = _beir_document(line, where, self.now)
-            if document is None:
-                self.on_skip(Path(where), "empty")
+            try:
+                document = _beir_document(line, self.now)
+            except ValidationError as error:
+                self.on_skip(where, f"{': '.join(first_problem(error))}; a line is one object with _id and text")
                 continue
-            self._remember(document.id, where, "every _id may stand once")
-            yield document
+            if document is None:
+                self.on_skip(where, "empty")
+            elif self._is_new(document.id):
+                yield document
+            else:
+                self.on_skip(where, f"a second document {document.id!r}: every _id may stand once")
 
-    def _remember(self, document_id: str, where: str, remedy: str) -> None:
-        if document_id in self._ids:
-            raise InvalidInput(where, f"a second document {document_id!r}", remedy)
+    def _is_new(self, document_id: str) -> bool:
+        is_new = document_id not in self._ids
         self._ids.add(document_id)
+        return is_new
 
 
 def _files_below(folder: Path, on_skip: OnSkip) -> Iterator[Path]:
@@ -249,21 +268,18 @@ class _BeirLine(BaseModel):
     metadata: Any = None
 
 
-def _beir_document(line: bytes, where: str, now: datetime) -> Document | None:
-    """Return the document of one line; None when it has neither text nor title."""
-    try:
-        read = _BeirLine.model_validate_json(line)
-        title = (read.title or "").strip()
-        if not read.text.strip() and not title:
-            return None
-        metadata = read.metadata if isinstance(read.metadata, dict) else {}
-        return Document(
-            id=str(read.id),
-            title=title or None,
-            media_type=PLAIN,
-            text=read.text if read.text.strip() else title,
-            metadata={key: value for key, value in metadata.items() if isinstance(value, str | int | float | bool)},
-            provenance=Provenance(source="file", fetched_at=now),
-        )
-    except ValidationError as error:
-        raise InvalidInput(where, ": ".join(first_problem(error)), "one object with _id and text a line") from error
+def _beir_document(line: bytes, now: datetime) -> Document | None:
+    """Return the document of one line; None when it has neither text nor title. Raises `ValidationError`."""
+    read = _BeirLine.model_validate_json(line)
+    title = (read.title or "").strip()
+    if not read.text.strip() and not title:
+        return None
+    metadata = read.metadata if isinstance(read.metadata, dict) else {}
+    return Document(
+        id=str(read.id),
+        title=title or None,
+        media_type=PLAIN,
+        text=read.text if read.text.strip() else title,
+        metadata={key: value for key, value in metadata.items() if isinstance(value, str | int | float | bool)},
+        provenance=Provenance(source="file", fetched_at=now),
+    )

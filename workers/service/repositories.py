@@ -115,9 +115,9 @@ def read_repository(
     """
     repository, commit, name, place = opened
     known = _known(context, corpus, name, place)
-    listed = repository.files(commit)
+    listed = repository.files(commit, on_skip)
     files = [file for file in listed if not _skipped(file, on_skip)]
-    facts = _facts(repository, listed, name)
+    facts = _facts(repository, listed, name, on_skip)
     wanted = {_id(name, file.path): file for file in files}
     changed = [file for document_id, file in wanted.items() if known.get(document_id) != file.blob]
     provenance = Provenance(source="file", fetched_at=now, repository=place, commit=commit.sha, branch=commit.branch)
@@ -180,12 +180,15 @@ def _skipped(file: TrackedFile, on_skip: OnSkip) -> bool:
     return reason is not None
 
 
-def _facts(repository: GitRepository, files: list[TrackedFile], name: str) -> list[Dependency]:
+def _facts(repository: GitRepository, files: list[TrackedFile], name: str, on_skip: OnSkip) -> list[Dependency]:
     """Return the dependencies that the manifests and lock files of a commit name."""
     manifests = [file for file in files if is_manifest(file.path) and file.size_bytes <= MAX_FILE_BYTES]
     found: list[Dependency] = []
     for file, body in repository.contents(manifests):
-        found += parse_manifest(f"{name}/{file.path}", body.decode("utf-8", "replace"))
+        try:
+            found += parse_manifest(f"{name}/{file.path}", body.decode("utf-8", "replace"))
+        except Exception as error:  # noqa: BLE001 - one manifest does not cost the repository
+            on_skip(Path(file.path), f"its dependencies cannot be read: {error!r}")
     return effective(found)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from sluice.contracts.errors import InvalidInput, PolicyRefused
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.gate.decide import explain
 from sluice.gate.profile import choose_profile
+from sluice.ingest.repository.git import GitRepository
 from tests.support.git_checkout import git, ingests, write
 from tests.support.in_process import Instance, MakeInstance
 
@@ -132,3 +136,33 @@ def test_a_dependency_a_major_release_behind_speaks_for_searching(make_instance:
     probed = ledger.events_of_kind(run_id, CoverageProbed.kind)[0].body_as(CoverageProbed)
     again = explain(request, probed, decision, choose_profile(instance.context.profiles, "code"))
     assert again.model_dump_json() == decision.model_dump_json()
+
+
+def test_a_path_that_is_not_utf_8_is_left_out_by_name_and_no_other(checkout: Path) -> None:
+    (checkout / os.fsdecode(b"odd-\xff.md")).write_text("An odd name.")
+    write(checkout, {"plain.md": "A plain name."})
+    skipped: list[str] = []
+    opened = GitRepository(checkout)
+    files = opened.files(opened.commit(), lambda path, reason: skipped.append(f"{path}: {reason}"))
+    assert "plain.md" in [file.path for file in files]
+    assert skipped == ["odd-\\xff.md: its path is not UTF-8"]
+
+
+def test_the_list_of_a_tree_bomb_is_bounded(checkout: Path) -> None:
+    """Eight levels of ten times the same tree: 100,000,000 files in nine objects."""
+
+    def made(*command: str, entries: str) -> str:
+        asked = ["git", "-C", str(checkout), *command]
+        return subprocess.run(asked, input=entries, check=True, capture_output=True, text=True).stdout.strip()
+
+    inner = made("hash-object", "-w", "--stdin", entries="a text")
+    entry = "100644 blob"
+    for _ in range(8):
+        inner = made("mktree", entries="".join(f"{entry} {inner}\tn{number}\n" for number in range(10)))
+        entry = "040000 tree"
+    commit = git(checkout, "commit-tree", inner, "-m", "bomb").strip()
+    opened = GitRepository(checkout)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InvalidInput, match="git ls-tree writes more than"):
+        opened.files(opened.commit(commit), lambda *_: None)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000

@@ -155,3 +155,27 @@ class TestLaneBacklog:
 
 def waiting(story: Story, lane: str, priority: int = BULK) -> int:
     return story.ledger.tenant_backlog("crawl", priority, f"key:{lane}")
+
+
+def test_a_pool_handles_no_more_of_one_tenant_than_its_share(story: Story) -> None:
+    lined_up(story, "feeder", 50)
+
+    def claimed(worker: str) -> str:
+        claim = story.ledger.claim_next("crawl", worker, 10.0, most_of_a_tenant=1)
+        if not isinstance(claim, Claim):
+            return claim.reason
+        return str(claim.event.model_dump()["body"]["url"]).removeprefix("https://")
+
+    assert claimed("chunk-host.example-1.11") == "feeder 0"
+    assert claimed("chunk-host.example-1.12") == "share_used"
+    assert claimed("chunk-host.example-2.11") == "feeder 1"  # another pool
+    lined_up(story, "newcomer", 1, kind="gate")
+    lined_up(story, "third", 1)
+    assert claimed("chunk-host.example-1.12") == "newcomer 0"
+    story.ledger.release("chunk-host.example-1.11", died=True)  # what it died on goes first, within its tenant's share
+    assert claimed("chunk-host.example-1.11") == "feeder 0"
+    assert claimed("chunk-host.example-1.13") == "third 0"
+    assert claimed("chunk-host.example-1.14") == "share_used"
+    for worker in ("chunk-host.example-1.11", "chunk-host.example-2.11"):
+        story.ledger.release(worker, died=False)
+    assert claimed("chunk-host.example-1.14").startswith("feeder")

@@ -14,6 +14,7 @@ import pytest
 from sluice.contracts.document import Document, document_id_for
 from sluice.contracts.errors import InvalidInput
 from sluice.trust.signature import make_key, sign
+from sluice.workers.service import read_files
 from sluice.workers.service.read_files import documents_in
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -204,23 +205,37 @@ def test_any_other_jsonl_is_text(tmp_path: Path) -> None:
         ("[" * 9_000, "Invalid JSON"),
     ],
 )
-def test_a_malformed_line_is_named_by_file_and_line(tmp_path: Path, line: str, problem: str) -> None:
-    path = tmp_path / "corpus.jsonl"
-    path.write_text('{"_id": "a", "text": "first"}\n\n' + line + "\n")
-    with pytest.raises(InvalidInput) as caught:
-        read(path)
-    assert caught.value.field == f"{path}:3"
-    assert problem in caught.value.problem
+def test_a_malformed_line_is_left_out_by_file_and_line_and_no_other(tmp_path: Path, line: str, problem: str) -> None:
+    path, skips = tmp_path / "corpus.jsonl", Skips()
+    path.write_text('{"_id": "a", "text": "first"}\n\n' + line + '\n{"_id": "c", "text": "last"}\n')
+    assert [document.id for document in read(path, skips=skips)] == ["a", "c"]
+    [(where, reason)] = skips
+    assert where == "corpus.jsonl:3"
+    assert problem in reason
 
 
 def test_documents_come_one_at_a_time(tmp_path: Path) -> None:
     """A fault in the last line is met only when the last line is reached."""
-    path = tmp_path / "corpus.jsonl"
+    path, skips = tmp_path / "corpus.jsonl", Skips()
     path.write_text('{"_id": "a", "text": "first"}\n{broken\n')
-    documents = documents_in([path], now=NOW, on_skip=Skips())
+    documents = documents_in([path], now=NOW, on_skip=skips)
     assert next(documents).id == "a"
-    with pytest.raises(InvalidInput):
-        next(documents)
+    assert not skips
+    assert not list(documents)
+    assert skips
+
+
+def test_a_file_that_breaks_its_reader_is_left_out_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.txt", "odd.xml", "z.txt"):
+        (tmp_path / name).write_text("<text/>")
+
+    def with_bug(text: str) -> object:
+        raise ValueError("planted")
+
+    monkeypatch.setattr(read_files, "parse_report", with_bug)
+    skips = Skips()
+    assert len(read(tmp_path, skips=skips)) == 2
+    assert "planted" in skips.reason("odd.xml")
 
 
 def test_a_signature_beside_a_file_is_verified_and_is_no_document(tmp_path: Path) -> None:
