@@ -208,6 +208,8 @@ class DocumentChunked(Body, queue="embed"):
     chunks: tuple[ChunkFact, ...]
     token_estimate: int
     subject: LaterText = None
+    inspected: Annotated[int, Field(ge=0, exclude_if=is_empty)] = 0
+    """Chunks of a long document that are inspected already; the rest follows in steps."""
 
     @classmethod
     def of(cls, batch: ChunkBatch, blob: BlobRef) -> DocumentChunked:

@@ -28,6 +28,7 @@ from sluice.contracts.ingest import (
 from sluice.contracts.operations.forget import ForgottenKind
 from sluice.contracts.outcome import Done, Next, Outcome, Retry
 from sluice.index.search.filters import is_selected
+from sluice.ingest.chunk.token_ids import embedding_texts
 from sluice.otel import metrics
 from sluice.trust.source_trust import refusal_to_replace, submission_id_for
 from sluice.workers.graph_handlers import erase_from_graph
@@ -62,6 +63,11 @@ def on_document_chunked(event: Event, inspection: Inspection, embedder: ChunkEmb
     inspected = inspection.inspect(event.body_as(DocumentChunked), event)
     if not inspected.batch.documents:
         return Done(inspected.removal, inspected.gaps)
+    if inspected.up_to is not None:
+        following = DocumentChunked.of(inspected.batch, inspected.blob).model_copy(
+            update={"inspected": inspected.up_to}
+        )
+        return Done((embedder.following(following, embedding_texts(inspected.batch), event),), inspected.gaps)
     embedded = embedder.begin(inspected.batch, inspected.blob, event)
     return replace(embedded, emits=(*embedded.emits, *inspected.removal), gaps=inspected.gaps)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sluice.contracts.base import BlobRef
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, embedding_text, inspection_digest
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
-from sluice.contracts.event import Event
+from sluice.contracts.event import Body, Event
 from sluice.contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded
 from sluice.contracts.outcome import Done, Next
 from sluice.contracts.trust import Finding, Inspection
@@ -55,7 +55,7 @@ class ChunkEmbedder(Step):
     def again(self, embedded: ChunksEmbedded, batch: ChunkBatch, event: Event, model_fingerprint: str) -> Done:
         """Direct the embedding of the batch by another model."""
         anew = ChunksPartlyEmbedded(chunks_blob=embedded.chunks_blob, model_fingerprint=model_fingerprint)
-        return Done((self._next(anew, embedding_texts(batch), event),))
+        return Done((self.following(anew, embedding_texts(batch), event),))
 
     def load(self, embedded: ChunksEmbedded) -> tuple[ChunkBatch, Vectors]:
         """Load the chunks that an event refers to, and a row for each of them, (n, d)."""
@@ -86,7 +86,7 @@ class ChunkEmbedder(Step):
                 cost_usd=cost_usd,
                 subject=batch.subject,
             )
-            return Done((self._next(partly, texts[end:], event),), spend=embedded.spend)
+            return Done((self.following(partly, texts[end:], event),), spend=embedded.spend)
         dimension = embedded.vectors.shape[1]
         before = [vectors_from_bytes(self.blobs.get(one), dimension) for one in begun.vectors_blobs]
         vectors = np.concatenate([*before, embedded.vectors])
@@ -103,10 +103,10 @@ class ChunkEmbedder(Step):
         )
         return Done((Next(body),), spend=embedded.spend)
 
-    def _next(self, partly: ChunksPartlyEmbedded, texts: Sequence[str], event: Event) -> Next:
+    def following(self, body: Body, texts: Sequence[str], event: Event) -> Next:
         """Make the event for the rest, with the most that embedding these texts may cost reserved."""
         reserve = self.embedding.reserve(texts, event.corpus, self.ledger.budget_left(event.run_id))
-        return Next(partly, reserve=reserve)
+        return Next(body, reserve=reserve)
 
 
 def _end_of_portion(batch: ChunkBatch, texts: Sequence[str], start: int, most: Portion) -> int:

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+CHUNKS_AT_ONCE = 200
+"""Chunks inspected by one event, about a second's work. A document has 10,000 at most."""
+
 
 class Inspected(NamedTuple):
     """The batch that goes on, its blob, the gaps for what was left out, and the removal that follows."""
@@ -49,6 +52,8 @@ class Inspected(NamedTuple):
     gaps: tuple[Gap, ...] = ()
     removal: tuple[Next, ...] = ()
     """Removal of what the index holds of documents of which nothing was let through."""
+    up_to: int | None = None
+    """Chunks of a long document that are inspected, where further ones are to be; nothing goes on yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +78,14 @@ class Inspection(Step):
         batch, refused = batch_without_forgotten(batch, "embed", refusals)
         policy = self.settings.trust.policy_of(event.corpus)
         batch, foreign = _without_foreign(batch, event.corpus, policy)
+        if len(batch.documents) == 1 and chunked.inspected < len(batch.documents[0].chunks) > CHUNKS_AT_ONCE:
+            return self._inspect_next(batch, chunked.inspected)
         documents: list[ChunkedDocument] = []
         held: list[HeldChunk] = []
         gaps: list[Gap] = [*refused, *foreign]
         for one in batch.documents:
             check_cancelled()
-            found = _without_forbidden(self.inspector.inspect(one), policy)
+            found = _without_forbidden(one if chunked.inspected else self.inspector.inspect(one), policy)
             for span in (span for chunk in found.chunks if chunk.inspection for span in chunk.inspection.private):
                 metrics.PRIVATE_FOUND.labels("secret" if span.is_secret else span.kind).inc()
             decided = quarantine.decisions(event.corpus, found.document_id) if _blocked(found.chunks) else {}
@@ -97,6 +104,15 @@ class Inspection(Step):
         emptied = [one for one in documents if not any(map(_is_let_through, one.chunks))]
         blob = self.blobs.put(left.model_dump_json().encode())
         return Inspected(left, blob, tuple(gaps), self._removal(emptied, event.corpus))
+
+    def _inspect_next(self, batch: ChunkBatch, start: int) -> Inspected:
+        """Inspect the next chunks of a long document, after those that are inspected."""
+        [document], end = batch.documents, start + CHUNKS_AT_ONCE
+        found = self.inspector.inspect(document.model_copy(update={"chunks": document.chunks[start:end]}))
+        chunks = (*document.chunks[:start], *found.chunks, *document.chunks[end:])
+        batch = batch.model_copy(update={"documents": (found.model_copy(update={"chunks": chunks}),)})
+        blob = self.blobs.put(batch.model_dump_json().encode())
+        return Inspected(batch, blob, up_to=min(end, len(chunks)))
 
     def _removal(self, emptied: Sequence[ChunkedDocument], corpus: str) -> tuple[Next, ...]:
         """Direct the removal of documents of which the corpus has no newer version: their sources changed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zlib
 from functools import cache
 
@@ -143,3 +144,69 @@ pdfs = st.one_of(
     ),
 )
 """Files that begin as a PDF."""
+
+_VALUES = st.sampled_from(
+    (
+        "0",
+        "1e5799",
+        "-1e999",
+        "none",
+        "calc(1px*1e308)",
+        "#1e5799",
+        "rgb(1,2",
+        "var(--a)",
+        "url(",
+        "100%",
+        "'a'",
+        "NaN",
+        "",
+    )
+)
+_SELECTORS = (
+    "p",
+    ":has(",
+    ":not(",
+    ":nth-child(2n+1)",
+    "*",
+    ">",
+    "~",
+    ")",
+    ".a",
+    "#b",
+    "[a=b]",
+    "::before",
+    ",",
+    " ",
+    ":is(",
+)
+_rule = st.tuples(
+    st.lists(st.sampled_from(_SELECTORS), min_size=1, max_size=8).map("".join),
+    st.sampled_from(("display", "opacity", "width", "filter", "transform", "--a", "color", "clip", "font")),
+    _VALUES,
+).map(lambda parts: f"{parts[0]}{{{parts[1]}:{parts[2]}}}")
+styled = st.tuples(st.lists(_rule, max_size=20).map("".join), st.integers(1, 60), _soup).map(
+    lambda parts: f"<style>{parts[0] * parts[1]}</style>{parts[2] * 20}".encode("utf-8", "surrogatepass")
+)
+"""Pages whose style sheets are odd, and repeated."""
+
+_leaf = st.one_of(st.none(), st.floats(), st.integers(), st.text(max_size=20), st.just(10**400), st.just("x" * 3_000))
+_value = st.recursive(
+    _leaf, lambda inner: st.one_of(st.lists(inner, max_size=6), st.dictionaries(st.text(max_size=4), inner, max_size=6))
+)
+jsons = st.one_of(
+    _value.map(lambda value: json.dumps([value] * 30)),
+    st.tuples(
+        st.integers(1, 900), st.sampled_from(("0,", "[],", '"\\ud800",', "{},", "1e999,")), st.integers(1, 60_000)
+    ).map(lambda made: "[" * made[0] + made[1] * made[2] + "0" + "]" * made[0]),
+    st.lists(st.sampled_from(("[", "{", "]", "}", '"', ",", ":", "1", "\\", "NaN")), max_size=900).map("".join),
+).map(lambda text: text.encode("utf-8", "surrogatepass"))
+"""JSON, deep, long and broken."""
+
+_MARKS = (
+    "# ", "\n", "\n\n", "> ", "- ", "1. ", "```", "`", "[a](b)", "[a]: b \"c\"\n", "![a](b)", "|", "|-|\n", "***", "_", "<!--", "-->",
+    "<div hidden>", "</div>", "---\n", "title: a\n", "\t", "    ", "\\", "a b ", "é", "\u200b", "===\n", "~~~", "<p style=\"",
+)  # fmt: skip
+markdowns = st.tuples(
+    st.lists(st.sampled_from(_MARKS), max_size=40).map("".join), st.sampled_from((1, 1, 3, 50, 4_000))
+).map(lambda parts: (parts[0] * parts[1])[:600_000].encode())
+"""Markdown, whose pieces are repeated."""
