@@ -471,6 +471,8 @@ _PAIR = 2
 _LONGEST_WORD = 20
 _GLUED = re.compile(r"(?<![^\W\d_])[^\W\d_]{16,80}(?![^\W\d_])")
 _JOINED = re.compile(r"(?<![^\W\d_])_*[^\W\d_]+(?:[*_~`|.^/+:\\-]{1,4}[^\W\d_]+)+(?![^\W\d_])_*")
+_ODD_MARK = re.compile(r"[*_~`|^\\]")
+"""Marks that no written word has within it, as `e-mail` has its hyphen."""
 _SIGN = re.compile(r"[\W\d_]+")
 _LEET = re.compile(
     r"(?<![\w@$!|+])(?=[@$!|+\d]{0,12}[A-Za-z])(?=[A-Za-z]{0,12}[@$!|+\d])[\w@$!|+]{2,24}(?![\w@$|+])", re.ASCII
@@ -490,7 +492,7 @@ def _words(text: str) -> Iterator[_Piece]:
         whole = _SIGN.sub("", found[0])
         parts = _SIGN.split(found[0])
         if whole.lower() in known and len(whole) >= _WHOLE_WORD:
-            yield _Piece(*found.span(), whole, "masked")
+            yield _Piece(*found.span(), whole, "masked" if _ODD_MARK.search(found[0]) else "joined")
         elif len(parts) >= _FEW_WORDS and sum(part.lower() in known for part in parts) * 2 > sum(map(bool, parts)):
             plain = _SIGN.sub(lambda sign: sign[0].replace("_", " ") if "_" in sign[0] else " ", found[0])
             yield _Piece(*found.span(), plain, "joined")

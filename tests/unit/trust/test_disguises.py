@@ -88,6 +88,7 @@ def test_memory_keeps_no_disguised_command(disguise: str) -> None:
     [
         "The file is docs%20of%20may.md, and its hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.",
         "Call is_not_in_the_list(item) or pre-existing_value; see a.b.c and x/y/z.",
+        "We answer e-mails within a day. Please do not answer this e-mail.",
         "3d models, 2nd floor, h264 video, utf8 text, a11y and i18n tests.",
         "A table: 12 14 99 101 120 77 65 80 41 32 55 60 71",
         "Iqnore zt ox wqv fgh jkl",
