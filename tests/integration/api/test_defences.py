@@ -12,6 +12,7 @@ from sluice.evaluation.defence import DefenceState, trip
 from sluice.ledger.learning.defences import DefenceRow
 from sluice.ledger.ledger import Ledger
 from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.health import check_health
 
 MOMENT = datetime(2031, 5, 6, 12, tzinfo=UTC)
 
@@ -56,3 +57,20 @@ def test_only_an_operator_of_all_corpora_sees_and_ends_it(http: TestClient, ledg
         assert http.get("/v1/defences", headers=key).status_code == 403
         assert http.delete("/v1/defences/satisfaction", headers=key).status_code == 403
     assert len(ledger.defences.standing()) == 1
+
+
+def test_an_operator_of_all_corpora_holds_one_off_and_health_says_so(http: TestClient, ledger: Ledger) -> None:
+    put = "/v1/defences/satisfaction"
+    held = http.put(put, json={"pin": "off", "corpus": "docs", "note": "a flood"}).json()
+    assert [(one["corpus"], one["profile"], one["pinned"], one["stands"]) for one in held] == [
+        ("docs", "*", "off", None)
+    ]
+    gate = check_health(http.app.state.instance.context).checks["gate"].model_dump()  # type: ignore[attr-defined]
+    assert gate["facts"]["held"] == {"defence:satisfaction:*:docs": "off"}
+    assert gate["facts"]["stepped_back"] == ["defence:satisfaction:default"], "of another scope"
+    wrong = http.put(put, json={"pin": "off", "profile": "nowhere"})
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "profile")
+    _, secret = ApiKeys(ledger).create("of a test", "operator", ["docs"])
+    http.app.state.instance.keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets what it had read
+    refused = http.put(put, json={"pin": "on", "corpus": "docs"}, headers={"Authorization": f"Bearer {secret}"})
+    assert refused.status_code == 403
