@@ -7,6 +7,7 @@ or those of the reader. The words are data (`orders.toml`), all languages in one
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -243,4 +244,5 @@ def _unspaced(text: str) -> Iterator[Command]:
 
 @cache
 def _alternatives(language: str, kind: str) -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, _FILE.tables["unspaced"][language][kind].split())).replace("_", " "))
+    words = unicodedata.normalize("NFKC", _FILE.tables["unspaced"][language][kind]).split()
+    return re.compile("|".join(map(re.escape, words)).replace("_", " "))
