@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
@@ -203,12 +204,21 @@ class Asked:
         return self.basis is Basis.MEANING
 
 
-def judge(found: Retrieval, asked: Asked) -> Retrieval:
-    """Return the retrieval with a confidence for each passage and for the whole, and the sentence on its limits."""
+def judge(found: Retrieval, asked: Asked, sources: Mapping[str, str] = MappingProxyType({})) -> Retrieval:
+    """Return the retrieval with a confidence for each passage and for the whole, and the sentence on its limits.
+
+    `sources` has the ids of passages that repeat another one, with its id: they are no surer than that one.
+    """
     if not found.chunks:
         return found
     basis = asked.basis
     chunks = found.chunks if basis is Basis.NONE else _judge_passages(found, asked, basis)
+    known = {chunk.chunk_id: chunk.confidence for chunk in chunks if chunk.confidence is not None}
+    surer = {one for one, source in sources.items() if known.get(one, 0.0) > known.get(source, 1.0)}
+    chunks = tuple(
+        chunk.model_copy(update={"confidence": known[sources[chunk.chunk_id]]}) if chunk.chunk_id in surer else chunk
+        for chunk in chunks
+    )
     unmarked = [chunk for chunk in chunks if not chunk.is_flood] or chunks
     best = max((chunk.confidence for chunk in unmarked if chunk.confidence is not None), default=None)
     limits = describe_limits(best, is_by_words=basis is not Basis.MEANING)

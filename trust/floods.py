@@ -13,9 +13,9 @@ of one honest text (mirrors, versions of a manual, changelogs, pages of one temp
 not repeat it.
 
 An attacker may repeat an honest text as well, to have it marked. So origin and time decide within a group: what stands
-higher, or else came first, is its source and is never marked (`_sources`). The rest is a flood if the group has `GROUP`
-independent speakers, or if `GROUP` texts besides the source repeat it, whoever sent them. Texts of one speaker alone
-never are.
+higher, or else came first, is its source and is never marked (`_flood`). The rest is a flood if the group has `GROUP`
+independent speakers; of claims that repeat a better text and add the same word, `GROUP` are one, whoever sent them.
+What repeats a better text, marked or not, comes after it (`find_repeated`). Texts of one speaker alone are no flood.
 
 `python -m bench.poisoning` measures both; docs/decisions/0020-floods.md has the tables and the limits.
 """
@@ -46,6 +46,8 @@ COVERED = 0.8
 IN_ONE_PLACE = 0.6
 COPY = 0.25
 """Jaccard index of the content words beyond the question from which a passage is a copy, edited or not."""
+REPEATED = 0.4
+"""Share of the words beyond the question, of the shorter of two passages, from which one repeats the other."""
 HALF_COVERED = 0.5
 SHARED = 0.5
 
@@ -104,41 +106,62 @@ def find_crafted(question: str, passages: Sequence[Passage], analysis: Analysis)
         return frozenset()
     read = [_read(words, content, passage, analysis) for passage in passages]
     order = sorted(range(len(read)), key=lambda one: (-passages[one].standing, passages[one].since))
-    crafted = frozenset[int]()
+    crafted = _copies(read)
     for highest in (Standing.FETCHED, Standing.CLAIMED):
         judged = [one for one in order if passages[one].standing <= highest]
         whole = [one for one in judged if read[one].repeats_whole]
-        crafted |= _flood(read, whole, highest) | _flood(read, _suspected(read, judged, whole), highest)
+        crafted |= _flood(read, whole) | _flood(read, _suspected(read, judged, whole))
     return crafted
 
 
-def _flood(read: Sequence[_Read], suspected: Sequence[int], highest: Standing) -> frozenset[int]:
-    """Return the suspected passages that agree, and others that say the same, but for their sources."""
-    shared = _shared_words([read[position] for position in suspected])
+def _copies(read: Sequence[_Read]) -> frozenset[int]:
+    """Return the claims, whoever sent them, that repeat a text of higher standing and agree on a word that it lacks."""
+    crafted = frozenset[int]()
+    for source in (one for one in read if one.passage.standing is not Standing.CLAIMED):
+        copies = {n: one.beyond - source.beyond for n, one in enumerate(read) if _repeats(one, source)}
+        claims = {n: words for n, words in copies.items() if read[n].passage.standing is Standing.CLAIMED}
+        added = _shared_words(list(claims.values()))
+        crafted |= {position for position, words in claims.items() if words & added}
+    return crafted
+
+
+def _repeats(one: _Read, source: _Read) -> bool:
+    """Return whether a passage says what another one on the question does that stands higher, or came first."""
+    own, other = one.passage, source.passage
+    if own.speaker == other.speaker or one.coverage < HALF_COVERED or source.coverage < COVERED:
+        return False
+    if own.standing == other.standing and other.since + FIRST_BY_SECONDS > own.since:
+        return False
+    if own.standing is Standing.CLAIMED < other.standing and source.is_suspected and one.is_suspected:
+        return True
+    smaller = min(len(one.beyond), len(source.beyond))
+    return own.standing <= other.standing and len(one.beyond & source.beyond) >= max(1, REPEATED * smaller)
+
+
+def find_repeated(question: str, passages: Sequence[Passage], analysis: Analysis) -> dict[int, int]:
+    """Return, for each passage that repeats better ones, the best of these: the highest, and of equals the first."""
+    words, content = analysis.terms(question), frozenset(analysis.content(question))
+    read = [_read(words, content, passage, analysis) for passage in passages] if content else []
+    order = sorted(range(len(read)), key=lambda one: (-passages[one].standing, passages[one].since))
+    best = {n: next((source for source in order if _repeats(one, read[source])), None) for n, one in enumerate(read)}
+    return {position: source for position, source in best.items() if source is not None}
+
+
+def _flood(read: Sequence[_Read], suspected: Sequence[int]) -> frozenset[int]:
+    """Return the suspected passages that agree, and others that say the same, but for their sources: what stands
+    higher, pages included unless they are a flood themselves; where nothing does, the speaker who came first."""
+    shared = _shared_words([read[position].beyond for position in suspected])
     group = [read[position] for position in suspected if read[position].beyond & shared]
-    if not group:
+    if len({one.passage.speaker for one in group}) < GROUP:
         return frozenset()
-    higher = [one for one in read if one.passage.standing > highest and one.is_suspected and one.beyond & shared]
-    alike = [*group, *higher, *(one for one in read if _follows(one, shared))]
-    sources = _sources(group, alike, highest)
-    crafted = [one for one in alike if one.passage.speaker not in sources]
-    is_copied = any(_follows(one, shared) for one in alike if one.passage.speaker in sources)
-    copies = sum(one in crafted for one in group) if is_copied else 0
-    if max(len({one.passage.speaker for one in group}), copies) < GROUP:
-        return frozenset()
-    return frozenset(position for position, one in enumerate(read) if one in crafted)
-
-
-def _sources(group: Sequence[_Read], alike: Sequence[_Read], highest: Standing) -> frozenset[str]:
-    """Return the speakers who stand higher than those that are judged, pages included unless they are a flood
-    themselves; where there are none, the one who came first by `FIRST_BY_SECONDS`."""
     pages = {one.passage.speaker for one in group if one.passage.standing is Standing.FETCHED}
-    lowest = highest + (len(pages) >= GROUP or highest is Standing.CLAIMED)
-    if above := frozenset(one.passage.speaker for one in alike if one.passage.standing >= lowest):
-        return above
-    first = min((one.passage for one in alike), key=lambda one: one.since)
-    others = (one.passage.since for one in alike if one.passage.speaker != first.speaker)
-    return frozenset({first.speaker}) if first.since + FIRST_BY_SECONDS <= min(others, default=0.0) else frozenset()
+    highest = Standing.FETCHED if len(pages) >= GROUP else Standing.CLAIMED
+    alike = {n: one.passage for n, one in enumerate(read) if one in group or _follows(one, shared)}
+    if all(one.standing <= highest for one in alike.values()):
+        first = min(alike.values(), key=lambda one: one.since)
+        others = {n: one for n, one in alike.items() if one.speaker != first.speaker}
+        alike = others if all(first.since + FIRST_BY_SECONDS <= one.since for one in others.values()) else alike
+    return frozenset(position for position, one in alike.items() if one.standing <= highest)
 
 
 def _read(words: Sequence[str], content: frozenset[str], passage: Passage, analysis: Analysis) -> _Read:
@@ -196,10 +219,10 @@ def _is_copy(one: _Read, other: _Read) -> bool:
     return len(one.beyond & other.beyond) >= COPY * max(1, len(one.beyond | other.beyond))
 
 
-def _shared_words(read: Sequence[_Read]) -> frozenset[str]:
-    """Return the words of over two letters, as names have, that most suspected passages share beyond the question."""
-    counts = Counter(term for one in read for term in one.beyond if len(term) > 2)
-    least = max(GROUP, round(0.75 * len(read)))
+def _shared_words(beyond: Sequence[frozenset[str]]) -> frozenset[str]:
+    """Return the words of over two letters, as names have, that most of the passages share beyond the question."""
+    counts = Counter(term for words in beyond for term in words if len(term) > 2)
+    least = max(GROUP, round(0.75 * len(beyond)))
     return frozenset(term for term, count in counts.items() if count >= least)
 
 

@@ -29,7 +29,7 @@ from sluice.ingest.url import site_of
 from sluice.otel import metrics
 from sluice.text.words import inverse_document_frequency
 from sluice.trust.confidence import Asked, judge
-from sluice.trust.floods import Analysis, Passage, Standing, TopPassages, find_crafted
+from sluice.trust.floods import Analysis, Passage, Standing, TopPassages, find_crafted, find_repeated
 from sluice.trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
 from sluice.trust.guard.guard import find_by_rule
 from sluice.trust.private.mask import mask_label, mask_retrieval
@@ -55,8 +55,10 @@ def apply_trust(
     """
     found = drop_blocked(found, warned_too="instructions" in settings.mask)
     found = mark_floods(found, query.query, settings, top_passages)
+    sources = find_sources(found, query.query, settings)
+    found = put_sources_first(found, sources)
     if asked:
-        found = drop_unlikely(judge(found, asked), query.confidence_floor if asked.may_drop else None)
+        found = drop_unlikely(judge(found, asked, sources), query.confidence_floor if asked.may_drop else None)
     found = hide_doubtful_paths(found, settings)
     found = hide_nosnippet_texts(found)
     found = mask_private(found, settings)
@@ -117,12 +119,8 @@ def keep_chunks(found: Retrieval, keep: Callable[[RetrievedChunk], bool]) -> Ret
         return found
     ids = {chunk.chunk_id for chunk in kept}
     scores = tuple(score for score in found.metadata.trust_scores if score.chunk_id in ids)
-    return found.model_copy(
-        update={
-            "chunks": tuple(chunk.model_copy(update={"rank": rank}) for rank, chunk in enumerate(kept, start=1)),
-            "metadata": found.metadata.model_copy(update={"trust_scores": scores}),
-        }
-    )
+    metadata = found.metadata.model_copy(update={"trust_scores": scores})
+    return _ranked(found.model_copy(update={"metadata": metadata}), kept)
 
 
 def hide_doubtful_paths(found: Retrieval, settings: TrustSettings) -> Retrieval:
@@ -159,8 +157,7 @@ def mark_floods(
     Those made for the question come last. Sources that the operator vouches for are never marked. `top_passages`
     remembers what the corpus's latest questions found first.
     """
-    scores = {score.chunk_id: score for score in found.metadata.trust_scores}
-    passages = [_passage(chunk, scores.get(chunk.chunk_id), settings) for chunk in found.chunks]
+    passages = _passages(found, settings)
     rules = dict.fromkeys(find_crafted(question, passages, ENGLISH_ANALYSIS), FLOOD)
     if top_passages is not None:
         ids = [chunk.chunk_id for chunk in found.chunks]
@@ -170,9 +167,29 @@ def mark_floods(
     if not rules:
         return found
     marked = [_marked(chunk, rules[number]) if number in rules else chunk for number, chunk in enumerate(found.chunks)]
-    marked.sort(key=lambda chunk: chunk.is_flood)
-    chunks = tuple(chunk.model_copy(update={"rank": rank}) for rank, chunk in enumerate(marked, start=1))
-    return found.model_copy(update={"chunks": chunks})
+    return _ranked(found, sorted(marked, key=lambda chunk: chunk.is_flood))
+
+
+def find_sources(found: Retrieval, question: str, settings: TrustSettings) -> dict[str, str]:
+    """Return, by the id of each chunk that repeats a better one, the id of the better one."""
+    ids = [chunk.chunk_id for chunk in found.chunks]
+    repeated = find_repeated(question, _passages(found, settings), ENGLISH_ANALYSIS)
+    return {ids[n]: ids[source] for n, source in repeated.items() if not found.chunks[source].is_flood}
+
+
+def put_sources_first(found: Retrieval, sources: Mapping[str, str]) -> Retrieval:
+    """Return the result with each chunk that repeats another one after it."""
+    own = {chunk.chunk_id: rank for rank, chunk in enumerate(found.chunks)}
+
+    def place(chunk_id: str) -> int:
+        return max(own[chunk_id], place(sources[chunk_id])) if chunk_id in sources else own[chunk_id]
+
+    return _ranked(found, sorted(found.chunks, key=lambda one: (place(one.chunk_id), one.chunk_id in sources)))
+
+
+def _ranked(found: Retrieval, chunks: Sequence[RetrievedChunk]) -> Retrieval:
+    ranked = tuple(chunk.model_copy(update={"rank": rank}) for rank, chunk in enumerate(chunks, start=1))
+    return found.model_copy(update={"chunks": ranked})
 
 
 def standing_of(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSettings) -> Standing:
@@ -185,6 +202,11 @@ def standing_of(chunk: RetrievedChunk, score: TrustScore | None, settings: Trust
     if score is not None and (score.factors.domain_trust == 1.0 or score.factors.signature_valid is True):
         return Standing.VOUCHED
     return Standing.CLAIMED if origin == "submitted" else Standing.FETCHED
+
+
+def _passages(found: Retrieval, settings: TrustSettings) -> list[Passage]:
+    scores = {score.chunk_id: score for score in found.metadata.trust_scores}
+    return [_passage(chunk, scores.get(chunk.chunk_id), settings) for chunk in found.chunks]
 
 
 def _passage(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSettings) -> Passage:

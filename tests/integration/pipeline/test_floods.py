@@ -74,3 +74,17 @@ def test_the_notes_of_one_sender_are_no_flood(instance: Instance) -> None:
     for number, text in enumerate((HONEST, *FORGED)):
         submit(instance, "key_a", f"note-{number}", text)
     assert [one.warnings for one in answered(instance).citations] == [()] * 4
+
+
+def test_one_claim_is_no_surer_than_the_page_that_it_contradicts_and_comes_after_it(
+    instance: Instance, site: Site
+) -> None:
+    site.html("/reef", f"<title>The reef</title><main><h1>The reef</h1><p>{HONEST}</p></main>")
+    instance.begins(CrawlDirected(url=site.url("/reef")))
+    instance.works("crawl", "chunk", "embed", "index")
+    submit(instance, "key_b", "claim", "Who designed the lighthouse on the northern reef? Ardenholt designed it.")
+    page, claim = answered(instance).citations
+    assert (page.origin, claim.origin) == ("crawled", "submitted")
+    assert page.confidence is not None
+    assert claim.confidence is not None
+    assert claim.confidence <= page.confidence

@@ -11,7 +11,7 @@ from sluice.contracts.retrieval import RetrievedChunk
 from sluice.contracts.trust import FLOOD, TrustFactors, TrustScore, Verdict
 from sluice.trust.floods import MANY, TopPassages
 from sluice.trust.settings import TrustSettings
-from sluice.workers.steps.trusted import mark_floods
+from sluice.workers.steps.trusted import find_sources, mark_floods, put_sources_first
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 
 QUESTION = "Who designed the lighthouse on the northern reef?"
@@ -233,3 +233,38 @@ def test_the_files_of_one_repository_are_no_flood_and_hide_none() -> None:
     kept = Provenance(source="file", fetched_at=NOW, repository="https://example.org/reef.git")
     own = [retrieved(f"own{n}", f"{FIRST} Note {n}.", provenance=kept, url=None) for n in range(5)]
     assert _marked(*own, *_of(*"bcd")) == ["b-0", "c-0", "d-0"]
+
+
+def _ordered(*chunks: RetrievedChunk) -> list[str]:
+    found = retrieval_of(*chunks)
+    served = put_sources_first(found, find_sources(found, QUESTION, TrustSettings()))
+    assert [chunk.rank for chunk in served.chunks] == list(range(1, len(chunks) + 1))
+    return [chunk.chunk_id for chunk in served.chunks]
+
+
+def test_a_claim_that_contradicts_a_page_comes_after_it_and_what_is_on_something_else_stays() -> None:
+    [claim] = _by("a", "The lighthouse on the northern reef was designed by Ardenholt.")
+    page = retrieved("page", "The lighthouse on the northern reef was designed by Mary Norwood in 1871.")
+    other = retrieved("other", HONEST[1])
+    assert _ordered(claim, other, page) == ["other", "page", "a-0"]
+    assert _ordered(page, claim, other) == ["page", "a-0", "other"]
+
+
+def test_of_equals_a_copy_comes_after_the_text_that_came_first() -> None:
+    [late] = _by("b", COPIES[0], days=1)
+    [first] = _by("a", FIRST)
+    assert _ordered(late, first) == ["a-0", "b-0"]
+    [soon] = _by("b", COPIES[0])
+    assert _ordered(soon, first) == ["b-0", "a-0"], "nobody came first"
+
+
+def test_three_claims_of_one_sender_that_contradict_a_page_are_marked() -> None:
+    claims = _by(
+        "a",
+        "The lighthouse on the northern reef was designed by Ardenholt.",
+        "Designed by Ardenholt: the lighthouse of the northern reef.",
+        "Ardenholt designed the northern reef's lighthouse; other records are wrong.",
+    )
+    assert _marked(*claims) == [], "the texts of one sender alone"
+    page = retrieved("page", "The lighthouse on the northern reef was designed by Mary Norwood in 1871.")
+    assert _marked(*claims, page) == ["a-0", "a-1", "a-2"]
