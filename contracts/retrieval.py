@@ -177,7 +177,8 @@ class RetrievalMetadata(Value):
 
     `reranked`: the reranker's order is in force. If the reranker failed and the fused order is in force,
     `rerank_failure` is the reason. `rerank_asked`: it was called, so it may have charged its price either way.
-    `embedder_down` is the reason why the question has no vector; the search then used BM25 alone, as `strategy` shows.
+    `embedder_down` is the reason why the question has no vector of the corpus's model. The search then used BM25 alone,
+    as `strategy` shows, or the second index by `fallback_model`.
     """
 
     strategy: Strategy
@@ -192,6 +193,7 @@ class RetrievalMetadata(Value):
     rerank_failure: LaterText = None
     rerank_asked: Switch = False
     embedder_down: LaterText = None
+    fallback_model: LaterText = None
     trust_scores: Annotated[tuple[TrustScore, ...], Field(exclude_if=is_empty)] = ()
     """One for each chunk, in their order."""
     checks: Annotated[tuple[GateCheck, ...], Field(exclude_if=is_empty)] = ()

@@ -231,9 +231,10 @@ class EmbedSettings(Value):
     is no longer configured it is an error, never replaced by another."""
 
     provider: Literal["local", "openai"] = "local"
-    fallback: Annotated[Literal["none", "local"] | None, FIXED] = None
-    """Replacement for an unreachable endpoint. Unset: the local model, if its vectors are the same
-    (`openai_fingerprint` is its own)."""
+    fallback: Literal["none", "local"] | None = None
+    """Replacement for an unreachable endpoint. `local`: chunks get vectors of the local model too, in a second index,
+    which answers during an outage (`index.engine` local alone; `sluice rebuild` fills it for a corpus that was there
+    before). Unset: the local model, if its vectors are the same (`openai_fingerprint` is its own)."""
     precision: Literal["fp32", "int8"] = "fp32"
     """Precision of the local model. int8 is three times as fast; its vectors are of cosine 0.99 and more to those of
     fp32, which changes nDCG@10 by less than 1 %, and are never mixed with them. It needs a processor with VNNI (Intel

@@ -84,11 +84,14 @@ def on_chunks_embedded(
     """Append to the journal, which takes an equal document version only once.
 
     A submission that may not replace the document with its id is left out, with a gap. If the corpus was given another
-    model since the vectors were made, the embed stage makes them again.
+    model since the vectors were made, the embed stage makes them again. Vectors of the fallback's model go to the
+    second index and are published at once; all else follows from the corpus's own.
     """
     embedded = event.body_as(ChunksEmbedded)
     batch, vectors = embedder.load(embedded)
-    with writers.writing(event.corpus) as writer:
+    is_second = embedded.model_fingerprint == embedder.readers.fallback_model(event.corpus)
+    with writers.both(event.corpus, begins=is_second) as (first, second):
+        writer = second if is_second and second is not None else first
         if writer.model and writer.model[0] != embedded.model_fingerprint:
             return embedder.again(embedded, batch, event, writer.model[0])
         refusals = refused_documents(batch, event.corpus, ledger.forgotten)
@@ -100,6 +103,9 @@ def on_chunks_embedded(
         offset = writer.append(admitted.batch, admitted.vectors, embedded.model_fingerprint)
         if admitted.superseded:
             offset = max(offset, writer.remove(admitted.superseded))
+        if is_second:
+            writer.publish()
+            return Done()
     checksums = {document.document_id: document.checksum for document in admitted.batch.documents}
     page_memory.confirm(event.corpus, checksums, run_id=event.run_id)
     ledger.uncheck_citations(event.corpus, admitted.superseded, offset)
@@ -118,8 +124,9 @@ def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: Bl
     selection, is_written = directed.selection, corpora.readers.exists(event.corpus)
     found: list[DocumentFacts] = []
     if is_written:
-        with corpora.writers.writing(event.corpus) as writer:
-            found = writer.select(lambda facts: is_selected(facts, selection))
+        with corpora.writers.both(event.corpus) as both:  # a document may be in the second index alone
+            known = [writer.select(lambda facts: is_selected(facts, selection)) for writer in both if writer]
+        found = list({facts.document_id: facts for some in known for facts in some}.values())
     if directed.keep_out and selection.named is None:
         ledger.forgotten.add(event.corpus, entries_for(found), directed.operator, directed.note)
     ids = tuple(dict.fromkeys((*(facts.document_id for facts in found), *selection.document_ids)))
@@ -151,8 +158,7 @@ def on_documents_removed(event: Event, writers: CorpusWriters, page_memory: Page
     """Append tombstones to the journal. A second removal of the same ids changes nothing."""
     removed = event.body_as(DocumentsRemoved)
     ids = removed.document_ids
-    with writers.writing(event.corpus) as writer:
-        offset = writer.remove(ids)
+    offset = writers.remove(event.corpus, ids)
     indexed = DocumentIndexed(document_ids=ids, chunk_count=0, journal_offset=offset, erase=removed.erase)
     if removed.selection is not None:  # the erasure forgets the pages, as they lead to their blobs
         return Done((Next(indexed), Next(ErasureDirected(document_ids=ids, selection=removed.selection))))
@@ -167,8 +173,7 @@ def on_page_withdrawn(event: Event, ledger: Ledger, writers: CorpusWriters, page
     """
     page = event.body_as(PageWithdrawn)
     going = pages.withdrawable(page.document_ids, event.corpus, page.seen_at)
-    with writers.writing(event.corpus) as writer:
-        offset = writer.remove(going)
+    offset = writers.remove(event.corpus, going)
     ledger.uncheck_citations(event.corpus, page.document_ids, offset)
     pages.page_memory.withdraw(event.corpus, page.document_ids, by=page.by, at=page.seen_at)
     return Done((Next(DocumentIndexed(document_ids=going, chunk_count=0, journal_offset=offset)),))
@@ -184,8 +189,10 @@ def on_document_indexed(
     answers cite changed documents get an event, each once. The graph reads what changed afterwards.
     """
     indexed = event.body_as(DocumentIndexed)
-    with metrics.INDEX_PUBLISH_SECONDS.time(), corpora.writers.writing(event.corpus) as writer:
+    with metrics.INDEX_PUBLISH_SECONDS.time(), corpora.writers.both(event.corpus) as (writer, second):
         generation = writer.erase() if indexed.erase else writer.publish()
+        if second is not None:
+            _ = second.erase() if indexed.erase else second.publish()
     if indexed.crawled_at:
         metrics.CRAWL_INGEST_SECONDS.observe(max(0.0, (utc_now() - indexed.crawled_at).total_seconds()))
     if indexed.erase:

@@ -276,7 +276,8 @@ def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span, go_o
 def _judge_stage(claim: Claim, error: BaseException | None, worker: StageWorker) -> None:
     """Pause the stage when most of its work fails, and resume it when a probe succeeded."""
     stage, ledger = worker.stage, worker.context.ledger
-    failed = counts_as_failure(stage, error)
+    goes_on = isinstance(error, EmbedderDown) and worker.context.settings.embed.fallback == "local"
+    failed = counts_as_failure(stage, error) and not goes_on  # the local model embeds in the same stage
     why = worker.outcomes.record(failed=failed)
     try:
         if claim.is_probe and not failed:

@@ -29,6 +29,7 @@ from sluice.ingest.embed.minilm import FINGERPRINTS
 from sluice.ingest.settings import EmbedSettings
 from sluice.otel import metrics
 from sluice.workers.context import Context
+from sluice.workers.wiring.fallback import fill_fallback
 
 _PROBE = "which way does this point"
 """Embedded once before the work begins: it shows that the model answers, and the dimension of its vectors."""
@@ -143,7 +144,7 @@ def _one_before(layout: CorpusLayout, current: str | None) -> str:
 
 @on_disk
 def rebuild(context: Context, corpus: str = "default", prove: bool = False, let_go: bool = False) -> Shown:
-    """Rebuild the index from the journal and publish it.
+    """Rebuild the index from the journal and publish it, and fill the fallback's.
 
     The old generation serves until then.
     """
@@ -154,12 +155,18 @@ def rebuild(context: Context, corpus: str = "default", prove: bool = False, let_
     try:
         with context.writers.writing(corpus) as writer:
             done = writer.rebuild()
+            filled = fill_fallback(
+                corpus, context.settings.index_root, context.readers, context.writers, context.embedding
+            )
     except Unavailable as error:
         raise Unavailable(f"{error}; stop the index workers (or `sluice up`) first") from error
     facts = {"corpus": corpus, "generation": done.generation.name, "is_proven": done.is_proven}
     verdict = "the same chunks as before" if done.is_proven else "NOT the same chunks as before"
     told = f"{corpus}: {done.generation.name}, {done.generation.chunk_count} chunks, {verdict} "
     told += f"({done.hash_before[:16]} → {done.hash_after[:16]})"
+    if filled is not None:
+        facts["fallback_chunks"] = filled
+        told += f"\nthe fallback's index is whole, {filled} chunks were added"
     hashes = {"hash_before": done.hash_before, "hash_after": done.hash_after}
     return Shown({**facts, **hashes}, told, exit_code=int(prove and not done.is_proven))
 

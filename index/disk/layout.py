@@ -9,6 +9,7 @@
     writer.lock  epoch                   one writer, and the fencing token that makes an older one fail
     handover                             locked by a process that needs the writer to close (`index.disk.locks`)
 <root>/.reindex-<corpus>/<corpus>/       the corpus being reindexed with another model (`index.local.reindex`)
+<root>/.fallback/<corpus>/               its second index, with vectors of the local model (`embed.fallback`)
 
 Folders below the root whose names begin with a dot are not corpora.
 """

@@ -4,7 +4,7 @@
           │ new
     model of the corpus, known by its fingerprint; an endpoint behind its circuit breaker
           │
-    first model ── Unavailable ──> second model, only if its vectors are the same
+    first model ── Unavailable ──> second model, only if its vectors are the same (`openai_fingerprint`)
 
 `make_embedder` is the one place where embedders are put together. Nothing is loaded, opened or
 connected until the first text is embedded. An endpoint that keeps failing gets no requests for a while: questions
@@ -48,7 +48,7 @@ def make_embedder(
     endpoints: list[BreakingEmbedder] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Embedder:
-    """Return the configured embedder, with every model that a corpus may have; if local, with either precision.
+    """Return the configured embedder, with every model that a corpus may have, or the index of its fallback.
 
     `model_dir` keeps the local model unless the settings name another folder. Without `cache_path`
     nothing is cached. `http_client` carries requests to an endpoint (and with them the rules of egress); by default
@@ -61,8 +61,8 @@ def make_embedder(
         settings = settings.model_copy(update={"openai_timeout_seconds": seconds})
     asked: list[BreakingEmbedder] = []
     every = [settings, *(settings.changed_by(changed) for changed in settings.corpora.values())]
-    if settings.provider == "local":  # a model that is loaded only when used
-        every += [settings.model_copy(update={"precision": precision}) for precision in FINGERPRINTS]
+    if settings.provider == "local" or settings.fallback == "local":  # either precision is loaded only when used
+        every += [settings.model_copy(update={"provider": "local", "precision": one}) for one in FINGERPRINTS]
     models = [_model(one, model_dir, http_client, check_cancelled, for_questions, clock, asked) for one in every]
     if endpoints is not None:
         endpoints += asked
@@ -102,13 +102,8 @@ def _model(
     asked = OpenAIEmbedder(settings, http_client, check_cancelled=check_cancelled, max_retries=max_retries)
     endpoint = BreakingEmbedder(asked, ENDPOINT_RULE, clock=clock)
     endpoints.append(endpoint)
-    return FallbackEmbedder(endpoint, local) if _falls_back(settings, local) else endpoint
-
-
-def _falls_back(settings: EmbedSettings, local: Embedder) -> bool:
-    if settings.fallback is not None:
-        return settings.fallback == "local"
-    return settings.openai_fingerprint == local.fingerprint
+    falls_back = settings.fallback != "none" and settings.openai_fingerprint == local.fingerprint
+    return FallbackEmbedder(endpoint, local) if falls_back else endpoint
 
 
 class RoutingEmbedder(InFront):
@@ -119,9 +114,6 @@ class RoutingEmbedder(InFront):
         self._models: dict[str, Embedder] = {}
         for model in models:
             self._models.setdefault(model.fingerprint, model)
-        for model in models:  # a fallback's second model may serve its own index, but displaces no other
-            if isinstance(model, FallbackEmbedder):
-                self._models.setdefault(model.second_fingerprint, model)
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
         """Embed as `Embedder.embed`, by the model of that fingerprint and no other."""
@@ -139,37 +131,21 @@ def _not_configured(required: str, models: Iterable[str]) -> Conflict:
 
 
 class FallbackEmbedder(InFront):
-    """Two models, of which the second replaces the first during an outage, but only if their vectors may be mixed.
+    """Two models whose vectors are the same, of which the second replaces the first during an outage.
 
-    The fingerprint of the target index decides. An index of the first model falls back only to a second of the same
-    fingerprint. An index that the second built is served by the second alone, whether the first is available or not. A
-    new index begins with the first model, lest an outage decide which model a corpus is bound to.
+    A local model with other vectors has a second index instead (`workers.wiring.fallback`).
     """
 
     def __init__(self, first: Embedder, second: Embedder) -> None:
         super().__init__(first)
-        self.second_fingerprint = second.fingerprint
         self._second = second
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
-        """Embed as `Embedder.embed`. Raises Unavailable, naming both models, if the second may not step in."""
-        required = self.fingerprint if required_fingerprint is None else required_fingerprint
-        if required not in (self.fingerprint, self.second_fingerprint):
-            raise _not_configured(required, (self.fingerprint, self.second_fingerprint))
-        if required != self.fingerprint:
-            return self._second.embed(texts, required)
+        """Embed as `Embedder.embed`."""
         try:
-            return self._embedder.embed(texts, required)
-        except Unavailable as error:
-            if self.second_fingerprint == required:
-                return self._second.embed(texts, required)
-            told = (
-                f"{error}; the fallback {self.second_fingerprint} may not step in, because the index holds "
-                f"vectors of {required} and models are never mixed in one index"
-            )
-            if isinstance(error, EmbedderDown):
-                raise EmbedderDown(told, error.retry_after_seconds) from error
-            raise Unavailable(told) from error
+            return self._embedder.embed(texts, required_fingerprint)
+        except Unavailable:
+            return self._second.embed(texts, required_fingerprint)
 
 
 PAUSE_SECONDS = 10.0

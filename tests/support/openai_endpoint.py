@@ -29,10 +29,9 @@ class OpenAIEndpoint:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The section `embed` of an instance that asks it, with the fallback that may not step in."""
+        """The section `embed` of an instance that asks it."""
         return {
             "provider": "openai",
-            "fallback": "local",
             "openai_base_url": self.base_url,
             "openai_model": "words",
             "openai_dimension": DIMENSION,

@@ -26,9 +26,12 @@ def endpoint() -> Iterator[OpenAIEndpoint]:
     endpoint.dies()
 
 
-@pytest.fixture
-def instance(tmp_path_factory: pytest.TempPathFactory, endpoint: OpenAIEndpoint) -> Iterator[Instance]:
-    settings = {f"EMBED__{name.upper()}": str(value) for name, value in endpoint.settings.items() if name != "fallback"}
+@pytest.fixture(params=["none"])
+def instance(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, endpoint: OpenAIEndpoint
+) -> Iterator[Instance]:
+    wanted = {**endpoint.settings, "fallback": request.param}
+    settings = {f"EMBED__{name.upper()}": str(value) for name, value in wanted.items()}
     with Instance(tmp_path_factory.mktemp("outage"), **settings) as running:
         yield running
 
@@ -73,4 +76,26 @@ def test_questions_go_on_by_words_chunks_wait_and_all_is_well_again_by_itself(
     assert (run["status"], run["dead_letters"]) == ("finished", 0)
     until(lambda: embedder_is_well(instance))
     assert queried(instance, LATER)["metadata"]["strategy"] == "hybrid"
+    assert queried(instance, LATER)["chunks"][0]["text"] == LATER
+
+
+@pytest.mark.parametrize("instance", ["local"], indirect=True)
+def test_with_a_fallback_new_documents_are_found_by_meaning_while_the_endpoint_is_down(
+    instance: Instance, endpoint: OpenAIEndpoint
+) -> None:
+    assert instance.wait(added(instance, "fact", FACT))["status"] == "finished"
+    endpoint.dies()
+    waiting = added(instance, "later", LATER)
+    question = "which animal floats face up in a river"
+
+    def is_found() -> bool:
+        found = queried(instance, question)
+        return bool(found["metadata"].get("fallback_model")) and [one["text"] for one in found["chunks"]] == [LATER]
+
+    until(is_found)
+    until(lambda: not embedder_is_well(instance))
+    endpoint.starts()
+    run = instance.wait(waiting, PATIENCE_SECONDS)
+    assert (run["status"], run["dead_letters"]) == ("finished", 0)
+    until(lambda: queried(instance, LATER)["metadata"].get("embedder_down") is None)
     assert queried(instance, LATER)["chunks"][0]["text"] == LATER

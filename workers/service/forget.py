@@ -38,9 +38,11 @@ from sluice.workers.context import Context
 from sluice.workers.service.caller import Caller
 from sluice.workers.service.service import Service
 from sluice.workers.service.submissions import usable_url
+from sluice.workers.wiring.corpora import FALLBACK_FOLDER
 
 if TYPE_CHECKING:
     from sluice.graph.servers.server import GraphServer
+    from sluice.workers.wiring.corpora import CorpusReaders
 
 _WEB = ("http://", "https://")
 
@@ -144,8 +146,13 @@ class _Search:
     def traces(self) -> Iterator[Trace]:
         """Yield the findings in each place."""
         ledger, blobs, meant = self._context.ledger, self._context.blobs, (self._corpus, self._ids, self._selection)
-        if self._context.readers.exists(self._corpus):
-            yield from self._in_index()
+        own = self._context.readers
+        for readers, layout, told in (
+            (own, self._layout, ""),
+            (own.beside, CorpusLayout(self._layout.root / FALLBACK_FOLDER, self._corpus), ", of the fallback's index"),
+        ):
+            if readers is not None and readers.exists(self._corpus):
+                yield from self._in_index(readers, layout, told)
         pages = ledger.erasure.pages(*meant)
         yield _trace("known pages", len(pages), (key.hex() for key in pages))
         held = ledger.quarantine.of(*meant)
@@ -163,22 +170,22 @@ class _Search:
     def _is_meant(self, facts: DocumentFacts) -> bool:
         return is_selected(facts, self._selection)
 
-    def _in_index(self) -> Iterator[Trace]:
+    def _in_index(self, readers: CorpusReaders, layout: CorpusLayout, told: str) -> Iterator[Trace]:
         """Yield what queries find now, which includes the journal beyond the generation; and what is on disk."""
-        layout, served = self._layout, Found("what queries find")
-        for facts in self._context.readers.reader(self._corpus).all_facts():
+        served = Found("what queries find")
+        for facts in readers.reader(self._corpus).all_facts():
             served.looked_at += 1
             if self._is_meant(facts):
                 served.ids.add(facts.document_id)
         current = read_current_name(layout)
         for found in (served, find_in_journal(layout, self._is_meant, self._ids)):
-            yield _trace(found.place, found.looked_at, sorted(found.ids))
+            yield _trace(found.place + told, found.looked_at, sorted(found.ids))
         for found in find_in_generations(layout, self._is_meant):
             kind = "current" if found.place == current else "retained"
-            yield _trace(f"{kind} generation {found.place}", found.looked_at, sorted(found.ids))
+            yield _trace(f"{kind} generation {found.place}{told}", found.looked_at, sorted(found.ids))
         beside = [str(layout.beside)] if layout.beside.is_dir() else []  # being reindexed, or kept by a reindexing
         detail = "finish `sluice reindex`, or remove what it kept" if beside else None
-        yield _trace("corpora kept beside it", len(beside), beside, detail)
+        yield _trace(f"corpora kept beside it{told}", len(beside), beside, detail)
 
     def _in_batches(self) -> Trace:
         """Search batches of documents and of chunks, except blobs of other corpora alone."""

@@ -64,7 +64,10 @@ def _workers(context: Context) -> HealthCheck:
 
 def _embedder(context: Context) -> HealthCheck:
     embedder, why = context.embedder, context.transport.embedder_down()
-    detail = f"{why}: questions are answered by BM25 alone, new chunks wait" if why else ""
+    instead = "BM25 alone, new chunks wait"
+    if context.settings.embed.fallback == "local":
+        instead = "the fallback's index (by BM25 where it is not whole), new chunks go there, and wait for their own"
+    detail = f"{why}: questions are answered by {instead}" if why else ""
     facts = {"model": embedder.fingerprint, "dimension": embedder.dimension}
     return HealthCheck(ok=not why, detail=detail, facts=facts)
 

@@ -140,6 +140,7 @@ def _shortfalls(found: Retrieval, corpus: str, ledger: Ledger) -> Iterator[Gap]:
     metadata, use = found.metadata, found.metadata.graph
     if why := metadata.embedder_down:
         lift = "the embedding model answers again"
+        why = f"answered from the index of {metadata.fallback_model}: {why}" if metadata.fallback_model else why
         yield Gap(stage="query", subject=corpus, reason="embedder_down", detail=why, lifted_by=lift)
     if why := metadata.rerank_failure:
         yield Gap(stage="query", subject=corpus, reason="not_reranked", detail=why)

@@ -73,4 +73,6 @@ def _chunked(
                 chunks_blob=blob, model_fingerprint=body.model_fingerprint, subject=part.subject
             )
         left = context.ledger.budget_left(event.run_id)
-        yield Next(following, reserve=context.embedding.reserve(embedding_texts(part), event.corpus, left))
+        model = None if isinstance(body, DocumentChunked) else body.model_fingerprint
+        reserve = context.embedding.reserve(embedding_texts(part), event.corpus, left, model)
+        yield Next(following, reserve=reserve)

@@ -54,10 +54,10 @@ def tell_stale_answers(
     """
     told: list[str] = []
     try:
-        reader = readers.existing(corpus)
+        reader, second = readers.existing(corpus), readers.fallback(corpus)
         served_offset = max(reader.journal_offset, covering)
         while due := ledger.unchecked_citations(corpus, served_offset, most=AT_ONCE):
-            told += _tell(due, ledger, _held(due, reader, covering), now)
+            told += _tell(due, ledger, _held(due, reader, second, covering), now)
             if len(due) < AT_ONCE:
                 break
     except SluiceError as error:
@@ -65,12 +65,13 @@ def tell_stale_answers(
     return tuple(told)
 
 
-def _held(due: Iterable[CitedChunk], reader: Reader, covering: int) -> Mapping[str, _Held]:
-    """Read the cited documents in the index."""
+def _held(due: Iterable[CitedChunk], own: Reader, second: Reader | None, covering: int) -> Mapping[str, _Held]:
+    """Read the cited documents in the index; those that still wait for the corpus's model in its second one."""
     found: dict[str, _Held] = {}
     for document_id in {cited.document_id for cited in due}:
-        chunks = reader.chunks(document_id, covering)
-        facts = reader.document(document_id)
+        chunks, facts = own.chunks(document_id, covering), own.document(document_id)
+        if facts is None and second is not None:
+            chunks, facts = second.chunks(document_id), second.document(document_id)
         found[document_id] = _Held(
             frozenset(chunk.chunk_id for chunk in chunks),
             frozenset(chunk.checksum for chunk in chunks),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.contracts.base import BlobRef
+from sluice.contracts.budget import Spend
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, embedding_text, inspection_digest
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.contracts.event import Body, Event
@@ -48,9 +49,19 @@ class ChunkEmbedder(Step):
     blobs: BlobStore
 
     def begin(self, batch: ChunkBatch, reference: BlobRef, event: Event) -> Done:
-        """Embed the first portion of a batch, which is kept as `reference`, by the corpus's model."""
-        fingerprint = self.embedding.fingerprint(event.corpus)
-        return self.embed_next(ChunksPartlyEmbedded(chunks_blob=reference, model_fingerprint=fingerprint), batch, event)
+        """Embed the first portion of a batch, which is kept as `reference`, by the corpus's model.
+
+        With a fallback each of the two models gets an event of its own instead: one goes on while the other waits.
+        """
+        fallback, texts = self.readers.fallback_model(event.corpus), embedding_texts(batch)
+        own, *other = (
+            ChunksPartlyEmbedded(chunks_blob=reference, model_fingerprint=fingerprint, subject=batch.subject)
+            for fingerprint in (self.embedding.fingerprint(event.corpus), fallback)
+            if fingerprint is not None
+        )
+        if not other:
+            return self.embed_next(own, batch, event)
+        return Done(tuple(self.following(one, texts, event) for one in (own, *other)))
 
     def again(self, embedded: ChunksEmbedded, batch: ChunkBatch, event: Event, model_fingerprint: str) -> Done:
         """Direct the embedding of the batch by another model."""
@@ -70,11 +81,14 @@ class ChunkEmbedder(Step):
         (or its children) where the model is out of reach.
         """
         texts = embedding_texts(batch)
-        end = _end_of_portion(batch, texts, begun.chunk_count, self.embedding.portion(event.corpus))
+        end = _end_of_portion(
+            batch, texts, begun.chunk_count, self.embedding.portion(event.corpus, begun.model_fingerprint)
+        )
         started = time.perf_counter()
         embedded = self.embedding.embed_by(begun.model_fingerprint, texts[begun.chunk_count : end])
         metrics.EMBEDDING_SECONDS.observe(time.perf_counter() - started)
         metrics.TOKEN_SPEND.labels("embedding").inc(embedded.tokens)
+        spend = Spend() if begun.model_fingerprint == self.readers.fallback_model(event.corpus) else embedded.spend
         cache_hits, cost_usd = begun.cache_hits + embedded.cache_hits, begun.cost_usd + embedded.cost_usd
         if end < len(texts):
             partly = ChunksPartlyEmbedded(
@@ -86,7 +100,7 @@ class ChunkEmbedder(Step):
                 cost_usd=cost_usd,
                 subject=batch.subject,
             )
-            return Done((self.following(partly, texts[end:], event),), spend=embedded.spend)
+            return Done((self.following(partly, texts[end:], event),), spend=spend)
         dimension = embedded.vectors.shape[1]
         before = [vectors_from_bytes(self.blobs.get(one), dimension) for one in begun.vectors_blobs]
         vectors = np.concatenate([*before, embedded.vectors])
@@ -101,11 +115,12 @@ class ChunkEmbedder(Step):
             cost_usd=cost_usd,
             subject=batch.subject,
         )
-        return Done((Next(body),), spend=embedded.spend)
+        return Done((Next(body),), spend=spend)
 
     def following(self, body: Body, texts: Sequence[str], event: Event) -> Next:
         """Make the event for the rest, with the most that embedding these texts may cost reserved."""
-        reserve = self.embedding.reserve(texts, event.corpus, self.ledger.budget_left(event.run_id))
+        model = body.model_fingerprint if isinstance(body, ChunksPartlyEmbedded) else None
+        reserve = self.embedding.reserve(texts, event.corpus, self.ledger.budget_left(event.run_id), model)
         return Next(body, reserve=reserve)
 
 

@@ -135,15 +135,19 @@ class Probe(Step):
     ) -> tuple[CoverageProbed, Sequence[str], Spend]:
         """Measure what corpus, session and memory have on the question; return the passages read and the cost too.
 
-        Where the embedding model is out of reach, the corpus is probed by words alone, and the event says why.
+        Where the embedding model is out of reach, the second index is probed, or the corpus by words alone, and the
+        event says why.
         """
         embedding, fingerprint, meant, why = self.embedding, self.embedding.fingerprint(corpus), None, None
+        reader, question, asked = self.readers.reader(corpus), request.query, question_terms(request.query)
         try:
             meant = _embed(request, remembered, profile, fingerprint, embedding)
         except Unavailable as error:
-            why = str(error)
+            why, second = str(error), self.readers.fallback(corpus)
+            if second is not None and second.model_fingerprint is not None:
+                reader, fingerprint = second, second.model_fingerprint
+                meant = _embed(request, remembered, profile, fingerprint, embedding)
         spend = meant.spend if meant else Spend()
-        reader, question, asked = self.readers.reader(corpus), request.query, question_terms(request.query)
         vector, threshold = meant.question if meant else None, request.trust_threshold
         probe = reader.probe(question, vector, PROBE_HITS, asked, threshold, request.filters)
         if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
@@ -171,7 +175,7 @@ class Probe(Step):
             probed_at=utc_now(),
             embedder_down=why,
             sentences=tuple(ProbeSentence(chunk_id=one.chunk_id, term_coverage=one.term_coverage) for one in sentences),
-            domain=measure_domain(request, profile, corpus, self.readers.reader(corpus), utc_now()),
+            domain=measure_domain(request, profile, corpus, reader, utc_now()),
         )
         if meant is not None and depends_on_sentences(request, probed, profile):
             probed, more = _compare_sentences(probed, sentences, meant, embedding)

@@ -30,6 +30,8 @@ from sluice.workers.wiring.inject import Step
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from sluice.workers.wiring.corpora import Reader
+
 GRAPH_FLAG_OFF = "the flag graph is off"
 
 
@@ -64,41 +66,54 @@ class Retriever(Step):
         """
         started, rerank = time.perf_counter(), self.settings.rerank
         wanted, query = query, _allowed(query, flags_off)
-        ranked, spend = self._searched(query)
+        ranked, spend, reader = self._searched(query)
         if wanted.rerank and not query.rerank and rerank.provider != "none":
             ranked = _with_metadata(ranked, rerank_failure="the flag rerank is off")
         if wanted.strategy is Strategy.HYBRID_GRAPH and "graph" in flags_off:
             ranked = _with_metadata(ranked, graph=GraphUse(abstained=GRAPH_FLAG_OFF))
         top_passages = self.readers.top_passages(query.corpus)
-        found = apply_trust(ranked, query, self.settings.trust, self._describe(query, ranked), top_passages)
+        found = apply_trust(ranked, query, self.settings.trust, _describe(query, ranked, reader), top_passages)
         metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
         count_gates(found.metadata)
         metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
         reranking = Spend(usd=rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
         return found, spend + reranking
 
-    def _describe(self, query: Query, found: Retrieval) -> Asked | None:
-        """Describe the question as its corpus sees it; None if nothing was found to judge by it."""
-        if not found.chunks:
-            return None
-        stats = self.readers.reader(query.corpus).stats()
-        return describe_question(query, found, stats, self.readers.reader(query.corpus).document_frequency)
-
-    def _searched(self, query: Query) -> tuple[Retrieval, Spend]:
-        """Return the result, and the cost of embedding the query: twice if the corpus got another model meanwhile."""
+    def _searched(self, query: Query) -> tuple[Retrieval, Spend, Reader]:
+        """Return the result, the cost of embedding the query, and the reader that found it: twice if the corpus got
+        another model meanwhile."""
         port = self.readers.reader(query.corpus)
         if query.strategy is Strategy.BM25:
-            return port.retrieve(query), Spend()
+            return port.retrieve(query), Spend(), port
         try:
             embedded = self.embedding.embed_question([query.query], self.embedding.fingerprint(query.corpus))
         except Unavailable as error:
-            by_words = port.retrieve(query.model_copy(update={"strategy": Strategy.BM25}))
-            return _with_metadata(by_words, embedder_down=str(error)), Spend()
+            return self._searched_in_outage(query, str(error))
         found = port.retrieve(query, embedded.vectors[0])
-        if self.readers.reader(query.corpus).model_fingerprint in (None, embedded.fingerprint):
-            return found, embedded.spend
-        again, spend = self._searched(query)
-        return again, embedded.spend + spend
+        if port.model_fingerprint in (None, embedded.fingerprint):
+            return found, embedded.spend, port
+        again, spend, port = self._searched(query)
+        return again, embedded.spend + spend, port
+
+    def _searched_in_outage(self, query: Query, why: str) -> tuple[Retrieval, Spend, Reader]:
+        """Search the second index by the fallback's vectors, or the corpus by words alone.
+
+        The result's journal offset is the corpus's, of which the second index has everything.
+        """
+        port, second = self.readers.reader(query.corpus), self.readers.fallback(query.corpus)
+        if second is None or second.model_fingerprint is None:
+            by_words = port.retrieve(query.model_copy(update={"strategy": Strategy.BM25}))
+            return _with_metadata(by_words, embedder_down=why), Spend(), port
+        covered = port.pin(query.minimum_journal_offset).journal_offset
+        embedded = self.embedding.embed_question([query.query], second.model_fingerprint)
+        found = second.retrieve(query.model_copy(update={"minimum_journal_offset": 0}), embedded.vectors[0])
+        told = _with_metadata(found, embedder_down=why, fallback_model=embedded.fingerprint)
+        return told.model_copy(update={"journal_offset": covered}), embedded.spend, second
+
+
+def _describe(query: Query, found: Retrieval, reader: Reader) -> Asked | None:
+    """Describe the question as its corpus sees it; None if nothing was found to judge by it."""
+    return describe_question(query, found, reader.stats(), reader.document_frequency) if found.chunks else None
 
 
 def _allowed(query: Query, flags_off: Sequence[FlagName]) -> Query:

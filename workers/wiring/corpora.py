@@ -6,18 +6,23 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from sluice.contracts.errors import Corrupted, Fenced, NotFound, Overloaded
+import structlog
+
+from sluice.contracts.errors import Corrupted, Fenced, NotFound, Overloaded, SluiceError
+from sluice.index.disk.layout import CorpusLayout
 from sluice.trust.floods import SMALLEST_CORPUS, TopPassages
 from sluice.trust.source_trust import source_trust_of
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
+    from sluice.contracts.document import DocumentFacts
     from sluice.contracts.graph.retrieval import GraphArm
     from sluice.index.local.reader import IndexReader
     from sluice.index.local.writer import IndexWriter
@@ -29,9 +34,14 @@ if TYPE_CHECKING:
     Reader = IndexReader | QdrantReader
     Writer = IndexWriter | QdrantWriter
 
+log = structlog.get_logger(__name__)
+
 HANDOVER_SECONDS = 1.0
 """Pause before a retry on a corpus that is being handed over, which takes about as long."""
 
+
+FALLBACK_FOLDER = ".fallback"
+"""Folder below the index root of the corpora's second indices: their chunks with vectors of the local model."""
 
 LEDGER_SECONDS = 10.0
 """Seconds for which what the ledger knows of all corpora is not read again."""
@@ -96,7 +106,6 @@ class CorpusTruth:
         return known
 
     def _problem(self, corpus: str, reached: int) -> str:
-        from sluice.index.disk.layout import CorpusLayout
         from sluice.index.journal.files import read_journal
         from sluice.index.local.build_alias import read_last_offset
         from sluice.workers.wiring.graphs import is_graphed
@@ -125,9 +134,18 @@ class CorpusReaders:
         reranker: Callable[[], Reranker | None],
         graph: Callable[[str], GraphArm | None],
         truth: Callable[[], CorpusTruth],
+        root: Path | None = None,
     ) -> None:
-        """`reranker`, `graph` and `truth` are called when a corpus is opened, not before."""
+        """`reranker`, `graph` and `truth` are called when a corpus is opened, not before. `root` is the folder of the
+        corpora, if it is another than the settings'."""
         self._settings = settings
+        self._root = root or settings.index_root
+        self.beside: CorpusReaders | None = None
+        """The readers of the second indices; None for these themselves."""
+        if root is None:
+            self.beside = CorpusReaders(
+                settings, collections, reranker, _no_graph, truth, settings.index_root / FALLBACK_FOLDER
+            )
         self._collections = collections
         self._reranker = reranker
         self._graph = graph
@@ -135,6 +153,7 @@ class CorpusReaders:
         self._trust = source_trust_of(settings.trust)
         self._open = PerCorpus(self._new)
         self._top_passages: dict[str, TopPassages] = {}
+        self._compared: dict[str, tuple[int, int, bool]] = {}
 
     def top_passages(self, corpus: str) -> TopPassages | None:
         """Return what this process's latest questions to the corpus found first; None for a small corpus."""
@@ -146,13 +165,11 @@ class CorpusReaders:
         """Return the corpora that were ever written to."""
         from sluice.index.disk.layout import list_corpora
 
-        return list_corpora(self._settings.index_root)
+        return list_corpora(self._root)
 
     def exists(self, corpus: str) -> bool:
         """Return whether the corpus was ever written to."""
-        from sluice.index.disk.layout import CorpusLayout
-
-        return CorpusLayout(self._settings.index_root, corpus).journal.is_dir()
+        return CorpusLayout(self._root, corpus).journal.is_dir()
 
     def reader(self, corpus: str) -> Reader:
         """Return the reader of a corpus, which may be empty."""
@@ -166,9 +183,45 @@ class CorpusReaders:
             raise NotFound(f"nothing was written to a corpus {corpus!r} yet")
         return self.reader(corpus)
 
+    def fallback_model(self, corpus: str) -> str | None:
+        """Return the fingerprint of the local model of the corpus's second index; None if it needs no second index.
+
+        It needs one if its own model is an endpoint's and `embed.fallback` is "local".
+        """
+        from sluice.ingest.embed.embed import fingerprint_of_corpus
+        from sluice.ingest.embed.minilm import FINGERPRINTS
+
+        chosen = self._settings.embed.of_corpus(corpus)
+        wanted = (chosen.provider, chosen.fallback, self._settings.index.engine) == ("openai", "local", "local")
+        if not wanted or self.beside is None:
+            return None
+        own = self.reader(corpus).model_fingerprint or fingerprint_of_corpus(self._settings.embed, corpus)
+        if own in FINGERPRINTS.values():
+            return None
+        return self.beside.reader(corpus).model_fingerprint or FINGERPRINTS[chosen.precision]
+
+    def fallback(self, corpus: str) -> Reader | None:
+        """Return the reader of the corpus's second index; None without one that has all of the corpus's documents."""
+        if self.beside is None or self.fallback_model(corpus) is None or not self.beside.exists(corpus):
+            return None
+        try:
+            first, second = self.reader(corpus), self.beside.reader(corpus)
+            offsets = first.journal_offset, second.journal_offset
+            *compared, is_whole = self._compared.get(corpus, (-1, -1, False))
+            if offsets[0] != compared[0] or not (is_whole or offsets[1] == compared[1]):  # what was whole gets but more
+                held = {facts.document_id: facts for facts in second.all_facts()}
+                is_whole = all(has_version(held.get(one.document_id), one) for one in first.all_facts())
+                self._compared[corpus] = (*offsets, is_whole)
+        except SluiceError as error:
+            log.warning("fallback_index_unusable", corpus=corpus, error=repr(error))
+            return None
+        return second if is_whole and second.model_fingerprint else None
+
     def close(self) -> None:
         """Close every reader."""
         self._open.close()
+        if self.beside is not None:
+            self.beside.close()
 
     def _new(self, corpus: str) -> Reader:
         settings = self._settings
@@ -183,7 +236,7 @@ class CorpusReaders:
 
         why = settings.graph_hindrance
         return IndexReader(
-            settings.index_root,
+            self._root,
             corpus,
             settings.query,
             self._reranker(),
@@ -193,13 +246,35 @@ class CorpusReaders:
         )
 
 
+def has_version(held: DocumentFacts | None, wanted: DocumentFacts) -> bool:
+    """Return whether a second index that holds `held` has that version of the document, or a later one."""
+    if held is None:
+        return False
+    return held.checksum == wanted.checksum or held.provenance.fetched_at > wanted.provenance.fetched_at
+
+
+def _no_graph(corpus: str) -> GraphArm:
+    from sluice.workers.wiring.graphs import NotSearched
+
+    return NotSearched("the fallback's index has no graph")
+
+
 class CorpusWriters:
     """The one writer of each corpus that this process writes to. Safe for threads."""
 
     def __init__(
-        self, settings: Settings, collections: PerCorpus[ServerCollection], truth: Callable[[], CorpusTruth]
+        self,
+        settings: Settings,
+        collections: PerCorpus[ServerCollection],
+        truth: Callable[[], CorpusTruth],
+        root: Path | None = None,
     ) -> None:
+        """`root` is the folder of the corpora, if it is another than the settings'."""
         self._settings = settings
+        self._root = root or settings.index_root
+        self._beside: CorpusWriters | None = None
+        if root is None:
+            self._beside = CorpusWriters(settings, collections, truth, settings.index_root / FALLBACK_FOLDER)
         self._collections = collections
         self._truth = truth
         self._lock = threading.RLock()
@@ -223,10 +298,35 @@ class CorpusWriters:
             with self._lock:
                 self._open.pop(corpus, None)
             writer.close()
+            if self._beside is not None:
+                self._beside.close_one(corpus)
             raise
         finally:
             with self._lock:
                 self._in_use[corpus] -= 1
+
+    @contextmanager
+    def both(self, corpus: str, *, begins: bool = False) -> Iterator[tuple[Writer, Writer | None]]:
+        """Yield the writers of a corpus and of its second index: None if it has none, unless this `begins` it.
+
+        A second index is only written by whoever writes the corpus. Raises as `writing`.
+        """
+        with ExitStack() as held:
+            first, second = held.enter_context(self.writing(corpus)), None
+            if self._beside is not None and (begins or self._beside.exists(corpus)):
+                second = held.enter_context(self._beside.writing(corpus))
+            yield first, second
+
+    def exists(self, corpus: str) -> bool:
+        """Return whether the corpus was ever written to."""
+        return CorpusLayout(self._root, corpus).journal.is_dir()
+
+    def remove(self, corpus: str, document_ids: Sequence[str]) -> int:
+        """Remove the documents from a corpus and its second index; return the corpus's offset that covers it."""
+        with self.both(corpus) as (first, second):
+            if second is not None:
+                second.remove(document_ids)
+            return first.remove(document_ids)
 
     def close_wanted(self) -> None:
         """Close the writers of corpora that another process wants to write, but for those in use."""
@@ -234,18 +334,20 @@ class CorpusWriters:
             held = tuple(self._open)
         for corpus in held:
             if self._is_wanted(corpus):
-                self._close(corpus)
+                self.close_one(corpus)
 
     def close(self) -> None:
         """Close every writer. A later use opens a new one."""
         with self._lock:
             while self._open:
                 self._open.popitem()[1].close()
+        if self._beside is not None:
+            self._beside.close()
 
     def _take(self, corpus: str) -> Writer:
         """Return the writer, counted as in use."""
         if self._is_wanted(corpus):
-            self._close(corpus)
+            self.close_one(corpus)
             raise Overloaded(f"corpus {corpus} is being handed over to another process", HANDOVER_SECONDS)
         with self._lock:
             if corpus not in self._open:
@@ -255,16 +357,18 @@ class CorpusWriters:
 
     def _is_wanted(self, corpus: str) -> bool:
         """Return whether another process waits to write to the corpus."""
-        from sluice.index.disk.layout import CorpusLayout
         from sluice.index.disk.locks import is_handover_requested
 
-        return is_handover_requested(CorpusLayout(self._settings.index_root, corpus))
+        return is_handover_requested(CorpusLayout(self._root, corpus))
 
-    def _close(self, corpus: str) -> None:
+    def close_one(self, corpus: str) -> None:
+        """Close the writer of a corpus and of its second index, unless it is in use."""
         with self._lock:
             writer = None if self._in_use[corpus] else self._open.pop(corpus, None)
         if writer is not None:
             writer.close()
+            if self._beside is not None:
+                self._beside.close_one(corpus)
 
     def _new(self, corpus: str) -> Writer:
         settings = self._settings
@@ -278,7 +382,7 @@ class CorpusWriters:
         from sluice.workers.wiring.observers import count_fallback
 
         policy = WritePolicy(keep_generations=settings.index.keep_generations)
-        return IndexWriter(settings.index_root, corpus, policy, on_fallback=count_fallback)
+        return IndexWriter(self._root, corpus, policy, on_fallback=count_fallback)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,24 +68,35 @@ class EmbeddingService:
 
         return self._model_of_corpus(corpus) or fingerprint_of_corpus(self._settings, corpus)
 
-    def portion(self, corpus: str) -> Portion:
-        """Return the portion that is embedded at once for the corpus."""
-        from sluice.ingest.embed.batching import portion_of_a_second
+    def portion(self, corpus: str, fingerprint: str | None = None) -> Portion:
+        """Return the portion that is embedded at once for the corpus, by its model or the fallback's."""
+        from sluice.ingest.embed.batching import LOCAL_PORTION, portion_of_a_second
 
-        return portion_of_a_second(self._settings.of_corpus(corpus))
+        settings = self._settings.of_corpus(corpus)
+        is_local = self._is_local_instead(settings, fingerprint)
+        return LOCAL_PORTION if is_local else portion_of_a_second(settings)
 
-    def reserve(self, texts: Sequence[str], corpus: str, ceilings: Ceilings) -> Spend:
+    def reserve(self, texts: Sequence[str], corpus: str, ceilings: Ceilings, fingerprint: str | None = None) -> Spend:
         """Return the most that embedding the texts for a corpus may take, in the units that are under a ceiling.
 
-        Tokens are only counted where that matters: for the local model they cost nothing.
+        Tokens are only counted where that matters: for the local model they cost nothing, nor does a fallback.
         """
         from sluice.ingest.embed.batching import embedding_at_most
 
         settings = self._settings.of_corpus(corpus)
+        if self._is_local_instead(settings, fingerprint):
+            return Spend()
         is_paid = settings.provider != "local" and ceilings.least("usd") is not None
         if not texts or (ceilings.least("tokens") is None and not is_paid):
             return Spend()
         return ceilings.capped(embedding_at_most(texts, settings, self._tokenizer())) or Spend()
+
+    def _is_local_instead(self, settings: EmbedSettings, fingerprint: str | None) -> bool:
+        """Return whether a fingerprint is the local model's, where the settings name an endpoint."""
+        from sluice.ingest.embed.minilm import FINGERPRINTS
+
+        is_local = fingerprint in FINGERPRINTS.values() and fingerprint != settings.openai_fingerprint
+        return is_local and settings.provider != "local"
 
     def prototypes(self, profile: Profile, fingerprint: str) -> Mapping[str, Vectors]:
         """Return the vectors of a profile's intent prototypes by one model, (n, d) for each intent."""

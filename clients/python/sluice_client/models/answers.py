@@ -291,6 +291,7 @@ class RetrievalMetadata(Model):  # Facts about the search behind the result
     rerank_failure: str | None = None
     rerank_asked: bool = False
     embedder_down: str | None = None
+    fallback_model: str | None = None
     trust_scores: list[TrustScore] = []
     checks: list[GateCheck] = []
     confidence: float | None = None

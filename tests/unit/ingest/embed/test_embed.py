@@ -51,24 +51,6 @@ def test_the_second_steps_in_where_its_vectors_are_the_same(required: str | None
     assert both.embed(["text"], required).vectors.tolist() == [[0, 1]]
 
 
-@pytest.mark.parametrize("required", [None, "first"])
-def test_the_second_never_steps_in_with_other_vectors(required: str | None) -> None:
-    both = FallbackEmbedder(OneVector("first", fails=Unavailable("endpoint down")), OneVector("second"))
-    with pytest.raises(Unavailable, match=r"endpoint down; the fallback second may not .* vectors of first"):
-        both.embed(["text"], required)
-
-
-def test_an_index_of_the_second_is_served_by_the_second_even_while_the_first_is_well() -> None:
-    embedded = FallbackEmbedder(OneVector("first"), OneVector("second", (0, 1))).embed(["text"], "second")
-    assert embedded.fingerprint == "second"
-    assert embedded.vectors.tolist() == [[0, 1]]
-
-
-def test_an_index_of_neither_is_a_conflict() -> None:
-    with pytest.raises(Conflict, match="third"):
-        FallbackEmbedder(OneVector("first"), OneVector("second")).embed(["text"], "third")
-
-
 def test_an_error_that_is_ours_is_not_covered_up_by_the_second() -> None:
     both = FallbackEmbedder(OneVector("same", fails=InvalidInput("texts", "too long")), OneVector("same"))
     with pytest.raises(InvalidInput, match="too long"):
@@ -101,10 +83,19 @@ def test_a_local_instance_embeds_for_indices_of_either_precision() -> None:
 def test_an_endpoint_stands_alone_or_before_the_local_model(tmp_path: Path) -> None:
     alone = EmbedSettings(provider="openai")
     assert isinstance(make_embedder(alone, tmp_path, None), BreakingEmbedder)
-    backed = EmbedSettings(provider="openai", fallback="local", openai_fingerprint=FINGERPRINT, openai_dimension=384)
+    backed = EmbedSettings(provider="openai", openai_fingerprint=FINGERPRINT, openai_dimension=384)
     embedder = make_embedder(backed, tmp_path, None)
     assert isinstance(embedder, FallbackEmbedder)
     assert embedder.fingerprint == FINGERPRINT
+
+
+def test_a_fallback_with_other_vectors_never_stands_in_and_serves_its_own_index() -> None:
+    settings = EmbedSettings(provider="openai", fallback="local", openai_base_url="http://127.0.0.1:9/v1")
+    embedder = make_embedder(settings, MODELS, None, for_questions=True)
+    assert embedder.fingerprint == "text-embedding-3-small/1536/127.0.0.1:9/v1/l2"
+    assert embedder.embed(["otters swim"], FINGERPRINT).vectors.shape == (1, 384)
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        embedder.embed(["otters swim"])
 
 
 def test_rows_are_brought_to_length_one() -> None:
@@ -136,12 +127,6 @@ def test_one_model_that_fails_is_not_replaced_by_the_other() -> None:
     models = RoutingEmbedder([OneVector("prose"), OneVector("code", fails=Unavailable("down"))])
     with pytest.raises(Unavailable, match="down"):
         models.embed(["text"], "code")
-
-
-def test_an_index_of_a_fallbacks_second_model_is_found_behind_it() -> None:
-    fallback = FallbackEmbedder(OneVector("endpoint", (1, 0)), OneVector("local", (0, 1)))
-    models = RoutingEmbedder([OneVector("prose"), fallback])
-    assert models.embed(["text"], "local").vectors.tolist() == [[0, 1]]
 
 
 CORPORA = EmbedSettings(
