@@ -21,6 +21,7 @@ from sluice.ingest.extract.css.selectors import MAYBE, NO, Matching
 from sluice.ingest.extract.css.sheet import Declaration, Rule, Sheets, declaration_of, media_holds
 from sluice.ingest.extract.css.visibility import (
     HIDES,
+    SHOWS,
     UNKNOWN,
     amount_of,
     font_size,
@@ -42,6 +43,8 @@ FAINTEST = 0.3
 FARTHEST_BACK, FARTHEST_FORTH = 150.0, 3_000.0
 """Pixels by which boxes around a text may move it, in all, to the left or up, and to the right or down."""
 FARTHEST_COVER = 400.0
+FARTHEST_CLIPPED = 300.0
+"""Pixels by which a box may lie to the right or below within one that cuts off what does not fit."""
 _MOVES = frozenset(("margin", "inset", "transform", "translate"))
 _MOST_SUBSTITUTED, _MOST_VALUE_CHARS, _MOST_COLOURS = 10, 1_000, 8
 _MOST_STYLE_CHARS = 50_000
@@ -50,6 +53,7 @@ _NOT_RENDERED = frozenset(("template", "noscript", "iframe", "noembed", "noframe
 _HINTS = {"color": "color", "bgcolor": "background-color", "text": "color", "background": "background-image"}
 """Attributes of old HTML, and the properties that they set."""
 _HINTED = {"color": ("font",), "text": ("body",)}
+_PAINTING = frozenset(("border", "box-shadow", "backdrop-filter"))
 _GONE = ("none", "hidden", "collapse", "0", "0.0", ".0", "0%")
 _NAMELESS: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
 _GROUNDS = ("background", "background-color", "background-image")
@@ -305,7 +309,7 @@ class _Styler:
     def __init__(self, sheets: Sheets, look: Look, tag: str, *, ignores_hiding: bool = False) -> None:
         self._sheets, self._look, self._tag = sheets, look, tag
         self._ignores_hiding = ignores_hiding
-        self._is_moved = self._is_over = self._is_thin = self._is_low = False
+        self._is_moved = self._is_over = self._is_narrow = self._is_tiny = self._is_thin = self._is_low = False
         self._display = ""
         self.covers = False
 
@@ -346,7 +350,10 @@ class _Styler:
             return None
         self._read_box(values)
         clips = self._clips(values)
-        if clips and self._is_low and not self._ignores_hiding:
+        is_cut = clips and (self._is_low or self._is_narrow)
+        is_cut = is_cut or (self._is_tiny and (clips or self._scrolls(values)))
+        is_cut = is_cut or (look.is_clipped and (forth - look.forth > FARTHEST_CLIPPED or self._is_in_a_row(values)))
+        if is_cut and not self._ignores_hiding:
             return None
         if self._ignores_hiding:
             unreadable, strength, back, forth = set(), 1.0, 0.0, 0.0
@@ -371,6 +378,9 @@ class _Styler:
         if any(named(name).partition(":")[0] in _MOVES and _is_far(value) for name in values for value in values[name]):
             return False
         self._read_box(values)
+        draws = not _PAINTING.isdisjoint(values) or any("url(" in value for value in values.get("content", ()))
+        if is_generated and self._is_over and not self._is_thin and draws:
+            return True
         painted = self._coloured(self._look, values, is_box=True)
         return self.covers if painted is not None else True
 
@@ -382,7 +392,9 @@ class _Styler:
         for name, given in values.items():
             kind, verdicts = named(name).partition(":")[0], [judge(named(name), value) or HIDES for value in given]
             if kind in ("inset", "translate", "transform"):
-                self._is_over = self._is_over or any(verdict.back or verdict.forth for verdict in verdicts)
+                self._is_over = self._is_over or any(
+                    verdict[1:] != SHOWS[1:] or not verdict.shows for verdict in verdicts
+                )
             elif kind == "margin":
                 is_beside = self._tag not in BLOCKS or floats or self._display.startswith("inline")
                 self._is_over = self._is_over or any(_pulls(name, value, is_beside=is_beside) for value in given)
@@ -391,6 +403,8 @@ class _Styler:
         self._is_moved = self._is_over or floats
         sizes = [_pixels(value) for name in ("height", "width") for value in values.get(name, ())]
         self._is_thin = any(size is not None and size <= 6 for size in sizes)
+        self._is_narrow = any((_pixels(value) or 99) < 60 for value in values.get("width", ()))
+        self._is_tiny = any((_pixels(value) or 99) < 30 for value in values.get("height", ()))
         self._is_low = any(
             _pixels(value) is not None
             for name in ("height", "max-height", "block-size", "max-block-size", "aspect-ratio")
@@ -478,6 +492,10 @@ class _Styler:
             for value in values[name]
             for word in value.split()
         )
+
+    def _is_in_a_row(self, values: Winners) -> bool:
+        """Return whether a box as wide as its row does not shrink, so that the next one lies outside."""
+        return any(value.startswith("0 0 ") and _is_wide(value) for value in values.get("flex", ()))
 
     def _scrolls(self, values: Winners) -> bool:
         return any(value in ("auto", "scroll") for name in ("overflow", "overflow-x") for value in values.get(name, ()))
@@ -596,6 +614,11 @@ def _is_far(value: str) -> bool:
     tokens = tokens_of(value)
     amounts = [amount_of(one) for piece in tokens for one in getattr(piece, "arguments", None) or [piece]]
     return any(found is not None and found[0] < -FARTHEST_COVER for found in amounts)
+
+
+def _is_wide(value: str) -> bool:
+    amount = amount_of(tokens_of(value)[-1])
+    return amount is not None and amount[0] > FARTHEST_CLIPPED
 
 
 def _pulls(name: str, value: str, *, is_beside: bool) -> bool:

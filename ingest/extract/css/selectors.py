@@ -205,7 +205,10 @@ class _Parser:
         if name in _PLACES:
             return _placed(_PLACES[name], 0, 1)
         if name in _NTH and arguments is not None:
-            formula = nth.parse_nth(arguments)
+            try:
+                formula = nth.parse_nth(arguments)
+            except (StopIteration, ValueError):  # the parser's own, for `+` alone
+                formula = None
             return _maybe if formula is None else _placed(name, *formula)
         if name in ("is", "where", "not", "has", "matches", "-webkit-any", "-moz-any") and arguments is not None:
             return self._logical(name, arguments)

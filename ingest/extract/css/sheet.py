@@ -183,7 +183,7 @@ class Sheets:
         for item in tinycss2.parse_blocks_contents(rule.content or [], True, True):
             if item.type == "declaration":
                 found[item.lower_name] = written(item.value)
-        if "data:" in found.get("src", ""):
+        if "data:" in found.get("src", "") or "size-adjust" in found:
             self.own_fonts.add(found.get("font-family", "").strip().strip("\"'").lower())
 
 

@@ -25,7 +25,7 @@ PIXELS |= {f"{size}{unit}": pixels for unit, pixels in list(PIXELS.items())[-6:]
 """Pixels of one unit, at the usual sizes of fonts and in a window of 1,280 by 720 pixels."""
 PER_CENT_PIXELS = (12.8, 5.0)
 """Pixels of one per cent in a wide and in a narrow box: what is computed must show in both."""
-_MOST_CHARS, _MOST_NESTED = 1_000, 8
+_MOST_CHARS, _MOST_NESTED, _FARTHEST_MOVE = 1_000, 8, 650.0
 _DEAD = re.compile(r"(?:-ms-|-o-|-moz-(?!available))[\w-]*|progid:.*|['\"]?alpha\s*\(.*|.*(?:\\9|!).*|", re.DOTALL)
 """Values that only browsers of the past knew; those of today ignore the declaration."""
 _SIDES = re.compile(
@@ -204,7 +204,7 @@ def _transformed(tokens: Sequence[Any]) -> Verdict:
             factor *= found.factor
         elif name not in ("rotate", "rotatez") and not (name.startswith(("rotate", "skew")) and _is_still(arguments)):
             return HIDES
-    return Verdict(shows=bool(tokens), factor=factor, back=back, forth=forth)
+    return Verdict(shows=bool(tokens) and forth <= _FARTHEST_MOVE, factor=factor, back=back, forth=forth)
 
 
 def _is_still(arguments: Sequence[Any]) -> bool:

@@ -219,6 +219,17 @@ SHOWING = (
 
 
 UNSURE = (
+    "margin-left:100%;overflow:hidden",
+    "position:fixed;left:100%",
+    "position:absolute;left:1400px",
+    "transform:translateX(100vw)",
+    "overflow:hidden;width:20px",
+    "overflow:auto;height:10px",
+    "text-wrap:nowrap;overflow:hidden",
+    "border-spacing:9999px;display:table",
+    "min-width:9999px;text-align:right",
+    "min-height:99999px;display:flex;align-items:flex-end",
+    "padding-top:99999px",
     "clip-path:url(#none)",
     "mask:url(#none)",
     "-webkit-mask-box-image:url(a.png)",
@@ -283,6 +294,9 @@ UNSURE_SHEETS = (
     ".x::first-letter{font-size:0}",
     ".x{position:relative}.x::after{content:'';position:absolute;inset:0;background:#fff}",
     "html:hover .x{display:none}",
+    ".x{position:relative}.x::after{content:'';position:absolute;inset:0;border:90px solid #fff}",
+    ".x{position:relative}.x::after{content:url(a.png);position:absolute;inset:0}",
+    "@layer a{.x{display:none!important}}@layer b{.x{display:block!important}}",
     "p:unheard-of{display:none}.s,h1{display:block}p:not(.x){display:block}",
     ".x{visibility:hidden}.x b{visibility:inherit}",
     "@layer a.b{.x{display:none}}",
@@ -298,6 +312,10 @@ UNSURE_SHEETS = (
 )
 """That do not surely show `p.x`."""
 BODIES = (
+    "<div style='overflow:hidden'><p style='position:relative;left:500px'>@</p></div>",
+    "<div style='display:flex;overflow:hidden'><p style='flex:0 0 100%'>a</p><p style='flex:0 0 100%'>@</p></div>",
+    "<p>@</p><img src=x style='position:relative;top:-3em;width:100%;height:3em'>",
+    "<div style='display:grid'><p style='grid-area:1/1'>@</p><p style='grid-area:1/1;background:#fff'>a</p></div>",
     "<marquee>@</marquee>",
     "<div inert>@</div>",
     "<bdo dir=rtl>@</bdo>",
