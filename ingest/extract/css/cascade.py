@@ -154,11 +154,13 @@ class Cascade:
         by_names, others = self._rules_for(tag, lower)
         hints = tuple(_hints(tag, attributes)) if attributes else ()
         own = attributes.get("style") or ""
-        matched = self._matched(node, others)
-        key = (tag, names, hints, own, tuple((id(rule), how) for rule, how in matched))
+        is_spent = self._matching.is_spent()
+        matched = [] if is_spent else self._matched(node, others)
+        key = (tag, names, hints, own, is_spent or tuple((id(rule), how) for rule, how in matched))
         place = around.below.get(key)
         if place is None:
             matched += self._matched(node, by_names)
+            matched += [(rule, MAYBE) for rule in others] if is_spent else []
             place = around.below[key] = self._placed(around, tag, matched, hints, own)
         self._places[node] = place
         return place

@@ -313,6 +313,10 @@ class Matching:
             self._names[key] = frozenset(written), frozenset(map(str.lower, written))
         return self._names[key]
 
+    def is_spent(self) -> bool:
+        """Return whether no comparison is left."""
+        return self._left <= 0
+
     def matches(self, node: int, selector: Selector) -> int:
         """Return whether `selector` matches the element, its pseudo-element aside."""
         found = self._match(node, selector.compounds, len(selector.compounds) - 1)

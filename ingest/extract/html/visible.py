@@ -83,16 +83,22 @@ def _uncovered(nodes: Nodes, seen: Sequence[int], covers: Iterable[int]) -> list
     """
     chars = counted(nodes, seen).chars
     is_covered = bytearray(len(nodes))
+    most = max(chars, default=0)
+    by_parent: dict[int, list[int]] = {}
     for node in covers:
-        parent = nodes.parents[node]
+        by_parent.setdefault(nodes.parents[node], []).append(node)
+    for parent, above in by_parent.items():
         if parent < 0:
             continue
         beside = list(nodes.children(parent))
-        if chars[parent] * 2 > max(chars):
-            place = beside.index(node)
-            beside = beside[max(0, place - 1) : place + 2]
-        for other in beside:
-            if other != node:
+        tops = set(above)
+        places = {child: place for place, child in enumerate(beside)}
+        if chars[parent] * 2 > most:
+            near = [other for node in above for other in beside[max(0, places[node] - 1) : places[node] + 2]]
+        else:
+            near = beside
+        for other in near:
+            if other not in tops or (len(above) > 1 and near is beside):
                 is_covered[other : nodes.ends[other]] = b"\x01" * (nodes.ends[other] - other)
     return [node for node in seen if nodes.tags[node] or not is_covered[node]]
 

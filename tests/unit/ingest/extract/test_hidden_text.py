@@ -179,6 +179,8 @@ def test_sheets_made_to_hang_us_do_not() -> None:
         "x:not(" * 50_000,
         ".c{width:calc(" + "(" * 20_000,
         ".c{width:" + "1" * 100_000,
+        "i{position:absolute;background:red}",
+        "".join(f".a:has(.b{n}) i{{display:none}}" for n in range(3_000)),
     ):
         started = time.thread_time()
         extract(f"<style>{sheet}</style>{tree}".encode(), "text/html")
