@@ -61,6 +61,7 @@ from sluice.workers.runtime.heartbeat import Heartbeat
 from sluice.workers.runtime.isolation import Isolation, counts_as_failure, stage_window
 from sluice.workers.settings import DeliverySettings
 from sluice.workers.steps.apart import apart
+from sluice.workers.wiring.observers import utc_now
 
 log = structlog.get_logger(__name__)
 
@@ -276,8 +277,7 @@ def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span, go_o
 def _judge_stage(claim: Claim, error: BaseException | None, worker: StageWorker) -> None:
     """Pause the stage when most of its work fails, and resume it when a probe succeeded."""
     stage, ledger = worker.stage, worker.context.ledger
-    goes_on = isinstance(error, EmbedderDown) and worker.context.settings.embed.fallback == "local"
-    failed = counts_as_failure(stage, error) and not goes_on  # the local model embeds in the same stage
+    failed = counts_as_failure(stage, error) and not _has_fallback(error, worker.context)
     why = worker.outcomes.record(failed=failed)
     try:
         if claim.is_probe and not failed:
@@ -312,6 +312,9 @@ def run_handler(claim: Claim, stage: Queue, context: Context) -> Handled:
     except Exception as raised:  # noqa: BLE001 - whatever it is, it has an outcome and is logged
         error, spend = raised, Spend()
     failed = outcome_of(error, attempts, ATTEMPTS[stage], context.settings.delivery)
+    if isinstance(failed, Retry) and _has_fallback(error, context):
+        age_seconds = (utc_now() - event.occurred_at).total_seconds()
+        failed = replace(failed, after_seconds=outage_pause_seconds(failed.after_seconds, age_seconds))
     stack = None if isinstance(error, EmbedderDown) else error  # a known outage, reported while it lasts
     log.warning("handler_failed", kind=event.kind, outcome=type(failed).__name__, error=repr(error), exc_info=stack)
     if (isinstance(failed, DeadLetter) or not isinstance(error, SluiceError | OSError)) and (
@@ -363,6 +366,16 @@ def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySet
     if attempts + 1 >= most:
         return DeadLetter("timeout" if isinstance(error, TimedOut) else "exhausted", error)
     return Retry(backoff_seconds(attempts, delivery), repr(error))
+
+
+def _has_fallback(error: BaseException | None, context: Context) -> bool:
+    """Return whether the local model goes on, in the same stage, while work waits for an endpoint."""
+    return isinstance(error, EmbedderDown) and context.settings.embed.fallback == "local"
+
+
+def outage_pause_seconds(least_seconds: float, age_seconds: float) -> float:
+    """Return a quarter of an event's age, five minutes at most: what waits in a stage that goes on must not fill it."""
+    return max(least_seconds, min(age_seconds / 4, 300.0))
 
 
 def backoff_seconds(attempts: int, delivery: DeliverySettings) -> float:

@@ -204,6 +204,8 @@ class CorpusReaders:
         """Return the reader of the corpus's second index; None without one that has all of the corpus's documents."""
         if self.beside is None or self.fallback_model(corpus) is None or not self.beside.exists(corpus):
             return None
+        if CorpusLayout(self._root, corpus).held.exists():  # a rollback leaves out what the second index has
+            return None
         try:
             first, second = self.reader(corpus), self.beside.reader(corpus)
             offsets = first.journal_offset, second.journal_offset

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 
 import pytest
+from typer.testing import CliRunner
 
+from sluice.cli.main import app
 from sluice.contracts.api import GateRequest
 from sluice.contracts.event import Queue
 from sluice.contracts.gate import CoverageProbed
 from sluice.contracts.operations.forget import ForgetRequest, Selection
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Strategy
+from sluice.index.disk.layout import CorpusLayout
+from sluice.index.generations.publish import list_generation_names, rollback
 from sluice.ingest.circuit_breaker import BreakerRule
 from sluice.ingest.embed.minilm import FINGERPRINT
-from sluice.workers.index_handlers import STILL_OPEN_SECONDS
 from sluice.workers.service.caller import OWN_MACHINE
 from sluice.workers.service.forget import ForgetDesk
 from sluice.workers.service.health import check_health
+from sluice.workers.task import outage_pause_seconds
 from sluice.workers.wiring.corpora import CorpusReaders
 from sluice.workers.wiring.fallback import fill_fallback
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.openai_endpoint import OpenAIEndpoint
+from tests.support.repository import MODELS
 from tests.support.searching import searched
+from tests.support.waiting import until
 
 BEFORE = ("A lease is renewed by a heartbeat.", "A badger sleeps in its sett.", "Valves open under pressure.")
 MEANWHILE = (*BEFORE, "An otter swims on its back.", "Glaciers carve valleys out of rock.")
@@ -78,10 +85,18 @@ def _fill(instance: Instance) -> int | None:
 
 
 def _works_on(instance: Instance) -> None:
-    """What waits for the endpoint is tried again, and all that follows is done."""
+    """What waits for the endpoint is tried again if it is due, and all that follows is done."""
     time.sleep(RULE.pause_seconds)
     instance.context.ledger.wake_due_retries()
     instance.works(*STAGES)
+
+
+def _works_until_finished(instance: Instance, run_id: str) -> None:
+    def is_finished() -> bool:
+        _works_on(instance)
+        return instance.context.ledger.run(run_id).status == "finished"
+
+    until(is_finished)
 
 
 def test_an_outage_goes_on_in_the_second_index_and_returns_with_the_same_chunks(
@@ -111,9 +126,8 @@ def test_an_outage_goes_on_in_the_second_index_and_returns_with_the_same_chunks(
     assert (run.status, run.dead_letters, instance.context.ledger.paused()) == ("open", 0, [])
 
     endpoint.starts()
-    _works_on(instance)
-    run = instance.context.ledger.run(run_id)
-    assert (run.status, run.dead_letters) == ("finished", 0)
+    _works_until_finished(instance, run_id)
+    assert instance.context.ledger.run(run_id).dead_letters == 0
     assert _chunk_ids(first) == _chunk_ids(second) == during
     found, _ = searched(Query(query=MEANWHILE[3], top_k=1), instance.context)
     assert found.chunks[0].text == MEANWHILE[3]
@@ -140,17 +154,17 @@ def test_a_run_is_probed_and_answered_from_the_second_index(instance: Instance, 
 
 def test_a_corpus_that_begins_in_an_outage_is_found_at_once(instance: Instance, endpoint: OpenAIEndpoint) -> None:
     endpoint.dies()
-    instance.adds(*MEANWHILE)
+    run_id = instance.adds(*MEANWHILE)
     _works_on(instance)
     found, _ = searched(OTTER, instance.context)
     assert (found.chunks[0].text, found.metadata.fallback_model) == (MEANWHILE[3], FINGERPRINT)
     endpoint.starts()
-    _works_on(instance)
+    _works_until_finished(instance, run_id)
     assert _chunk_ids(instance.context.readers) == _chunk_ids(_beside(instance)) != []
 
 
 def test_a_second_index_that_lacks_documents_answers_nothing_until_it_is_filled(
-    make_instance: MakeInstance, endpoint: OpenAIEndpoint
+    make_instance: MakeInstance, endpoint: OpenAIEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without = _open(make_instance, endpoint, "none")
     without.adds(*MEANWHILE)
@@ -165,7 +179,12 @@ def test_a_second_index_that_lacks_documents_answers_nothing_until_it_is_filled(
     endpoint.dies()
     found, _ = searched(OTTER, instance.context)
     assert (found.metadata.strategy, found.metadata.fallback_model) == (Strategy.BM25, None)
-    assert _fill(instance) == len(MEANWHILE) - 1
+    instance.context.writers.close()
+    monkeypatch.setenv("SLUICE_DATA_DIR", str(instance.context.settings.data_dir))
+    for name, value in {**endpoint.settings, "fallback": "local", "model_dir": MODELS}.items():
+        monkeypatch.setenv(f"SLUICE_EMBED__{name.upper()}", str(value))
+    rebuilt = CliRunner().invoke(app, ["rebuild", "--json"], prog_name="sluice")
+    assert json.loads(rebuilt.stdout)["fallback_chunks"] == len(MEANWHILE) - 1
     assert _fill(instance) == 0
     assert _chunk_ids(_beside(instance)) == _chunk_ids(instance.context.readers)
     found, _ = searched(OTTER, instance.context)
@@ -194,10 +213,7 @@ def test_removals_and_forgetting_reach_the_second_index_and_the_proof_looks_ther
     assert {one.document_id for one in second.reader("default").all_facts()} == {"doc-1", "doc-2"}
 
     endpoint.starts()  # the waiting chunks come, and are kept out
-    _works_on(instance)
-    time.sleep(STILL_OPEN_SECONDS)
-    _works_on(instance)
-    assert context.ledger.run(forgetting).status == "finished"
+    _works_until_finished(instance, forgetting)
     assert _chunk_ids(first) == _chunk_ids(second)
     assert {one.document_id for one in first.reader("default").all_facts()} == {"doc-1", "doc-2"}
     assert not [one for one in desk.prove("default", selection, OWN_MACHINE).traces if one.found]
@@ -215,6 +231,24 @@ def test_a_removal_that_is_delivered_again_repairs_what_a_kill_left(instance: In
         second.publish()
     assert _chunk_ids(instance.context.readers) == _chunk_ids(_beside(instance))
     assert len(_chunk_ids(_beside(instance))) == len(BEFORE) - 1
+
+
+def test_after_a_rollback_the_second_index_does_not_bring_back_what_was_left_out(
+    instance: Instance, endpoint: OpenAIEndpoint
+) -> None:
+    root, readers = instance.context.settings.index_root, instance.context.readers
+    for texts in (BEFORE, MEANWHILE):
+        instance.adds(*texts)
+        instance.works(*STAGES)
+    assert readers.fallback("default") is not None
+    rollback(root, "default", list_generation_names(CorpusLayout(root, "default"))[1])
+    endpoint.dies()
+    found, _ = searched(OTTER, instance.context)
+    assert (found.metadata.strategy, found.metadata.fallback_model) == (Strategy.BM25, None)
+
+
+def test_what_waits_is_tried_the_more_rarely_the_longer_it_waits() -> None:
+    assert [outage_pause_seconds(10, age) for age in (0, 30, 60, 600, 86_400)] == [10, 10, 15, 150, 300]
 
 
 def test_health_says_what_answers_meanwhile(instance: Instance) -> None:
