@@ -188,7 +188,7 @@ class Context:
             egress_allowed=self.settings.egress.policy != "deny",
         )
 
-    @property
+    @lazy
     def policy_of(self) -> Callable[[str], PolicyState]:
         """The permissions of a corpus for search and crawling."""
 
