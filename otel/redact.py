@@ -34,7 +34,7 @@ def redact(value: Any, key: str = "") -> Any:
     """Return `value` as it may be shown under `key`: a masked copy, of the same shape, in plain types."""
     if value is None or isinstance(value, bool | int | float):
         return value
-    if _is_secret(key):
+    if key and _SECRET_KEY.search(key):
         return MASK
     if isinstance(value, str):
         return redact_text(value)
@@ -51,7 +51,3 @@ def redact_text(text: str) -> str:
     if "=" in text:
         text = _QUERY_SECRET.sub(rf"\1{MASK}", text)
     return _URL_USER.sub(rf"\1{MASK}@", text) if "://" in text else text
-
-
-def _is_secret(key: str) -> bool:
-    return bool(key) and _SECRET_KEY.search(key) is not None

@@ -82,15 +82,11 @@ class Interval:
     high: float
 
 
-def probability_ratio(difference: float, variance: float, scale: float) -> float:
-    """Return the mixture ratio for a difference that is not 0, against 0. `scale` is tau. Infinite on overflow."""
-    wide = variance + scale**2
-    exponent = scale**2 * difference**2 / (2 * variance * wide)
-    return math.sqrt(variance / wide) * math.exp(exponent) if exponent < 700 else math.inf
-
-
 def half_width(variance: float, scale: float, alpha: float) -> float:
-    """Return half of the confidence sequence's width: larger differences have a `probability_ratio` over 1 / alpha."""
+    """Return half of the confidence sequence's width: larger differences have a mixture ratio over 1 / alpha.
+
+    `scale` is tau.
+    """
     wide = variance + scale**2
     return math.sqrt(2 * variance * wide / scale**2 * math.log(math.sqrt(wide / variance) / alpha))
 

@@ -72,7 +72,8 @@ class _Mentions:
     def code(self, piece: Piece) -> Iterator[Edge]:
         text, line = piece.text.strip(), piece.line
         if found := _TEST.search(text):
-            yield self.symbol("python", _test_name(found), line)
+            test = found["path"].strip("./").replace("/", ".") + found["names"].replace("::", ".")
+            yield self.symbol("python", test, line)
         if file := _FILE.match(text):
             yield self._link(name_address(file[0]), line)
             return
@@ -129,7 +130,3 @@ def _is_identifier(name: str, *, is_call: bool) -> bool:
         return False
     is_capitalised = name[0].isupper() and not name.isupper() and len(name) > 2
     return is_call or is_capitalised or any(mark in name for mark in "._:#") or _HUMP.search(name) is not None
-
-
-def _test_name(found: re.Match[str]) -> str:
-    return found["path"].strip("./").replace("/", ".") + found["names"].replace("::", ".")

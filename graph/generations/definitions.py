@@ -183,14 +183,10 @@ def nearest(found: Sequence[tuple[Found, str]], folder: str, key: str) -> tuple[
         return tuple(entry for entry, _ in found)
     top = key.partition(":")[2].partition(".")[0]
     if top in sys.stdlib_module_names:
-        found = [(entry, root) for entry, root in found if _holds(root, folder)]
+        found = [(entry, root) for entry, root in found if not root or f"{folder}/".startswith(f"{root}/")]
     shared = [shared_parts(root.split("/"), folder.split("/")) for _, root in found]
     most = max(shared, default=0)
     return tuple(dict.fromkeys(entry for (entry, _), share in zip(found, shared, strict=True) if share == most))
-
-
-def _holds(root: str, folder: str) -> bool:
-    return not root or folder == root or folder.startswith(f"{root}/")
 
 
 def shared_parts(one: Sequence[str], other: Sequence[str]) -> int:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +87,8 @@ def publish(
     began = seconds()
     folder.mkdir(parents=True, exist_ok=True)
     _sweep(folder)
-    name = f"graph-{_last_number(folder) + 1:012}"
+    number = max((int(published[-12:]) for published in _names(folder)), default=0) + 1
+    name = f"graph-{number:012}"
     temporary = folder / f"{_TEMPORARY}{name}"
     temporary.mkdir()
     try:
@@ -138,9 +139,9 @@ def current(folder: Path) -> Generation | None:
 
 def open_generation(folder: Path, generation: Generation) -> GraphView:
     """Map a generation into memory. Raises `Corrupted` where its file is missing or differs from its hash."""
-    opened = open_arrays(folder / generation.name / FILE, generation.sha256)
+    arrays = open_arrays(folder / generation.name / FILE, generation.sha256)
     try:
-        return GraphView(opened.arrays, generation.name, generation.version)
+        return GraphView(arrays, generation.name, generation.version)
     except (KeyError, ValueError, IndexError) as error:
         raise Corrupted(f"{folder / generation.name} lacks arrays: {error!r}") from error
 
@@ -177,10 +178,6 @@ def lock_folder(folder: Path, timeout_seconds: float = 0.0) -> Iterator[None]:
         yield
 
 
-def _last_number(folder: Path) -> int:
-    return max((int(name[-12:]) for name in _names(folder)), default=0)
-
-
 def _names(folder: Path) -> list[str]:
     with suppress(FileNotFoundError):
         return sorted(entry.name for entry in folder.iterdir() if _NAME.fullmatch(entry.name))
@@ -206,14 +203,6 @@ FORMAT = 1
 """Raised when arrays change their meaning: files of another format are folded again."""
 _PREFIX = struct.Struct(f"<{len(_MAGIC)}sII")
 _ALIGNMENT = 64
-_BLOCK_BYTES = 1 << 20
-
-
-class OpenedFile(NamedTuple):
-    """The arrays of a file, and its size on the disk. The file may be deleted meanwhile."""
-
-    arrays: Arrays
-    size_bytes: int
 
 
 def write_arrays(path: Path, arrays: Arrays) -> str:
@@ -236,17 +225,14 @@ def write_arrays(path: Path, arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-def open_arrays(path: Path, sha256: str) -> OpenedFile:
-    """Map a file into memory and compare its hash. Raises `Corrupted` where it differs."""
+def open_arrays(path: Path, sha256: str) -> Arrays:
+    """Map a file into memory and compare its hash. The file may be deleted meanwhile. Raises `Corrupted`."""
     try:
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:
         raise Corrupted(f"{path} cannot be mapped: {error}") from error
-    digest = hashlib.sha256()
-    for start in range(0, len(mapped), _BLOCK_BYTES):
-        digest.update(mapped[start : start + _BLOCK_BYTES])
-    if digest.hexdigest() != sha256:
+    if hashlib.sha256(mapped).hexdigest() != sha256:
         raise Corrupted(f"{path} does not have the hash of its manifest")
     try:
         magic, version, length = _PREFIX.unpack_from(mapped)
@@ -254,12 +240,11 @@ def open_arrays(path: Path, sha256: str) -> OpenedFile:
             raise Corrupted(f"{path} has another format: {magic!r} {version}")
         described = json.loads(mapped[_PREFIX.size : _PREFIX.size + length])
         start = _aligned(_PREFIX.size + length)
-        arrays: Arrays = {
+        return {
             name: _array(mapped, dtype, count, start + position) for name, (dtype, count, position) in described.items()
         }
     except (struct.error, ValueError, TypeError) as error:
         raise Corrupted(f"{path} cannot be read: {error}") from error
-    return OpenedFile(arrays, len(mapped))
 
 
 def _array(mapped: mmap.mmap, dtype: str, count: int, offset: int) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from sluice.contracts.graph.model import DECORATED, RESULT, UNKNOWN, DocumentRow, Edge, EdgeType, NodeLabel, Origin
+from sluice.contracts.graph.model import DECORATED, RESULT, UNKNOWN, DocumentRow, EdgeType, NodeLabel, Origin
 from sluice.graph.generations.definitions import (
     CLASS,
     METHOD,
@@ -35,6 +35,7 @@ it imports from. It is a guess: the callee is more often near than far."""
 _OVERRIDE_SHARE = 0.2
 """For a method that subclasses replace: the share of the replacements together. A guess too."""
 _SURE = frozenset({Origin.SCOPE, Origin.IMPORT, Origin.SELF})
+_NAMED = (NodeLabel.SYMBOL, NodeLabel.TOOL)
 
 
 class Meaning(NamedTuple):
@@ -50,7 +51,6 @@ class Resolver:
 
     def __init__(self, documents: Sequence[DocumentRow]) -> None:
         self._documents = documents
-        self._places = {row.document_id: place for place, row in enumerate(documents)}
         self.definitions: list[Definition] = []
         further: list[tuple[str, Definition]] = []
         for place, row in enumerate(documents):
@@ -107,15 +107,6 @@ class Resolver:
         shared = [shared_parts(own, _folders(self._documents[place].path)) for place in found]
         return tuple(place for place, share in zip(found, shared, strict=True) if share == max(shared))
 
-    def candidates_of(self, document_id: str, key: str) -> list[tuple[str, Definition, How, float]]:
-        """Return a name's possible meanings by ids: defining document's id, definition, rule, and share."""
-        document = self._places[document_id]
-        told = [
-            (self.definitions[place], how, share)
-            for place, how, share in self.meanings(self.found(key, document), document)
-        ]
-        return [(self._documents[entry.document].document_id, entry, how, share) for entry, how, share in told]
-
     def _near_documents(self, document: int) -> frozenset[int]:
         """Return the document itself, and those that define its imports."""
         known = self._near.get(document)
@@ -123,7 +114,7 @@ class Resolver:
             imported = {
                 self.definitions[place].document
                 for edge in self._documents[document].edges
-                if edge.type is EdgeType.REFERS_TO and edge.origin in _SURE and _is_named(edge)
+                if edge.type is EdgeType.REFERS_TO and edge.origin in _SURE and edge.target.label in _NAMED
                 for place, how in self._names.resolve(edge.target.key, document)
                 if how is not How.NAME
             }
@@ -150,10 +141,6 @@ def _shared_out(found: Sequence[Found]) -> list[Meaning]:
 
 def _folders(path: str | None) -> list[str]:
     return (path or "").split("/")[:-1]
-
-
-def _is_named(edge: Edge) -> bool:
-    return edge.target.label in (NodeLabel.SYMBOL, NodeLabel.TOOL)
 
 
 class Names:

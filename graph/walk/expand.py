@@ -51,19 +51,13 @@ def expand(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Expansio
         best = best or score
         if len(candidates) >= MOST_CANDIDATES or score <= 0:
             break
-        candidates[passage] = GraphCandidate(
-            view.node(passage.document).key,
-            passage.line,
-            (score / best) ** FLATTENED if is_asked_for else score / best * unasked * _sureness(trails, vertex),
-            partial(trails.path, vertex),
-        )
+        sureness = 1.0 if trails.is_sure(vertex) else GUESSED
+        weight = (score / best) ** FLATTENED if is_asked_for else score / best * unasked * sureness
+        path = partial(trails.path, vertex)
+        candidates[passage] = GraphCandidate(view.node(passage.document).key, passage.line, weight, path)
     if not candidates:
         return Expansion(abstained="only names that lead to no passage", generation=view.name)
     return Expansion(tuple(candidates.values()), generation=view.name, is_asked_for=is_asked_for)
-
-
-def _sureness(trails: Trails, vertex: int) -> float:
-    return 1.0 if trails.is_sure(vertex) else GUESSED
 
 
 def _ordered(view: GraphView, walked: Walked, wanted: Wanted) -> list[tuple[int, float]]:

@@ -86,7 +86,12 @@ def find_node(view: GraphView, text: str, field: str = "id") -> int:
 
     Raises `NotFound`, or `InvalidInput` if several nodes bear that name; the remedy lists them.
     """
-    found = _by_id(view, text) or _by_key(view, text) or documents_at(view, keys_of_path(text)) or _by_name(view, text)
+    found = (
+        _by_id(view, text)
+        or _found(view, NodeLabel, text)
+        or documents_at(view, keys_of_path(text))
+        or _by_name(view, text)
+    )
     if not found:
         raise NotFound(f"the graph has no node {text!r}: name its label and key, as Symbol:python:shop.cart.Cart")
     if len(found) > 1:
@@ -99,10 +104,6 @@ def find_node(view: GraphView, text: str, field: str = "id") -> int:
 def _by_id(view: GraphView, text: str) -> list[int]:
     label, _, key = text.partition(":")
     return _found(view, [NodeLabel(label)], key) if label in set(NodeLabel) else []
-
-
-def _by_key(view: GraphView, text: str) -> list[int]:
-    return _found(view, NodeLabel, text)
 
 
 def documents_at(view: GraphView, keys: Iterable[str]) -> list[int]:

@@ -95,7 +95,7 @@ def _to_document(
         is_reverse=is_reverse,
         origin=origin,
         label=NodeLabel.DOCUMENT,
-        name=document_name(view, document),
+        name=document_name(view, document) if document < view.documents else view.node(document).key,
         line=line,
     )
 
@@ -157,7 +157,7 @@ class Trails:
         if step >= 0:
             told += self._tell(self._view.source_of(step), step)
         elif start.label is not NodeLabel.DOCUMENT:
-            told.append(self._defined(vertex, start.label))
+            told.append(_defined(self._view, vertex, start.label))
         for before, number in reversed(numbers):
             told += self._tell(before, number)
         return without_loops(GraphPath(start=start.name, start_label=start.label, steps=tuple(told)))
@@ -179,18 +179,6 @@ class Trails:
         if told is None:
             told = self._told[number] = told_step(self._view, source, number)
         return told
-
-    def _defined(self, vertex: int, named: NodeLabel) -> PathStep:
-        view = self._view
-        span = view.definition(vertex) if vertex >= view.nodes else None
-        document = span.document if span is not None else vertex
-        return PathStep(
-            edge=EdgeType.RESOLVES_TO if named is NodeLabel.URL else EdgeType.DEFINED_IN,
-            origin=Origin.DEFINITION,
-            label=NodeLabel.DOCUMENT,
-            name=document_name(view, document) if document < view.documents else view.node(document).key,
-            line=(span.first or None) if span is not None else None,
-        )
 
     def _last_step(self, vertex: int) -> tuple[int, NodeLabel]:
         """Return the step by which a vertex was entered (-1: none), and the label of the start of its path."""

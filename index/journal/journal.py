@@ -41,10 +41,6 @@ SEGMENT_BYTES = 64_000_000
 """Size at which a new segment begins: small enough to copy away, large enough to be few."""
 
 
-def _do_nothing() -> None:
-    return
-
-
 class Journal:
     """A corpus's journal, open for appending. The caller holds the writer lock.
 
@@ -63,7 +59,7 @@ class Journal:
         self._mark = os.open(folder / DURABLE, os.O_RDWR | os.O_CREAT, 0o644)
         self._mark_durable()
 
-    def append(self, entries: Sequence[tuple[Kind, bytes]], meanwhile: Callable[[], None] = _do_nothing) -> int:
+    def append(self, entries: Sequence[tuple[Kind, bytes]], meanwhile: Callable[[], None] = lambda: None) -> int:
         """Append the records, flush them, and return the offset of the last.
 
         `meanwhile` is called while the disk flushes. Raises `Unavailable` when the disk refuses, `Fenced` when the file

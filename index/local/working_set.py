@@ -218,8 +218,11 @@ class WorkingSet:
         }
 
     def remember(self, manifest: Manifest) -> None:
-        """Note that the files of `manifest` are flushed and hashed: the next generation links them."""
-        self.carried = _select_immutable(manifest)
+        """Note that the files of `manifest` are flushed and hashed: the next generation links those that never change.
+
+        Tantivy rewrites its meta file.
+        """
+        self.carried = {name: entry for name, entry in manifest.files.items() if name != "terms/meta.json"}
         self._merged_in_background, self._being_flushed = {}, {}
 
     def wait_for_merge(self) -> bool:
@@ -364,11 +367,6 @@ class WorkingSet:
             for name in present - set(names):
                 os.unlink(f"{staged}/{name}")
             return meta, names
-
-
-def _select_immutable(manifest: Manifest) -> dict[str, FileEntry]:
-    """Return the entries of files that never change; Tantivy's meta file is rewritten."""
-    return {name: entry for name, entry in manifest.files.items() if name != "terms/meta.json"}
 
 
 @dataclass(slots=True, eq=False)

@@ -355,17 +355,14 @@ def self_test(folder: Path, manifest: Manifest, unchanged: dict[str, StoredSegme
     """Compare a new generation's counts, and find its newest chunk by vector and text; else raise `Corrupted`."""
     generation = OpenGeneration(folder, manifest, unchanged)
     try:
-        counts = (_count_live_rows(generation), generation.terms.chunk_count, manifest.chunk_count)
+        live_rows = sum(len(part.live_rows) for part in generation.parts)
+        counts = (live_rows, generation.terms.chunk_count, manifest.chunk_count)
         if len(set(counts)) != 1:
             raise Corrupted("vectors {}, texts {} and chunks {} of the new generation differ".format(*counts))
         if manifest.chunk_count:
             _find_newest(generation)
     finally:
         generation.close()
-
-
-def _count_live_rows(generation: View) -> int:
-    return sum(len(part.live_rows) for part in generation.parts)
 
 
 def _find_newest(generation: View) -> None:

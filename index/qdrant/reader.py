@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
@@ -143,14 +144,14 @@ class QdrantView:
 
         Qdrant cuts off a run of equal scores at any point, so more hits are requested until the run has ended.
         """
-        found = self._collection.ranked([_deeper(ask, ask.limit + 1) for ask in asks])
+        found = self._collection.ranked([replace(ask, limit=ask.limit + 1) for ask in asks])
         return [self._cut(ask, hits) for ask, hits in zip(asks, found, strict=True)]
 
     def _cut(self, ask: SearchRequest, hits: list[Hit]) -> list[Hit]:
         limit = ask.limit + 1
         while len(hits) == limit < _MOST_HITS and hits[-1].score == hits[ask.limit - 1].score:
             limit = min(4 * limit, _MOST_HITS)
-            hits = self._collection.ranked([_deeper(ask, limit)])[0]
+            hits = self._collection.ranked([replace(ask, limit=limit)])[0]
         return sorted(hits, key=lambda hit: (-hit.score, hit.payload["chunk_id"]))[: ask.limit]
 
     def _scores(
@@ -265,10 +266,6 @@ class QdrantReader(CorpusReader[QdrantView]):
         self, view: QdrantView, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
     ) -> tuple[RankedCandidates, QdrantChunkSource]:
         return view.find(text, vector, strategy, filters, depth)
-
-
-def _deeper(ask: SearchRequest, limit: int) -> SearchRequest:
-    return SearchRequest(limit, ask.where, ask.dense, ask.terms, ask.fields)
 
 
 def _counted(place: int, hits: Sequence[Hit], population: int) -> int:

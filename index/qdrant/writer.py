@@ -41,7 +41,7 @@ from sluice.index.qdrant.payload import (
     where_document_is,
     where_live,
 )
-from sluice.index.qdrant.server import Clause, Hit, Point, ServerCollection
+from sluice.index.qdrant.server import Clause, Hit, ServerCollection
 from sluice.index.terms.analysis import ENGLISH, analysis_language
 from sluice.index.terms.chunk_terms import find_first_rows
 
@@ -305,8 +305,9 @@ class CollectionUpdate:
     def _apply(self, newest: dict[str, tuple[int, Record]]) -> None:
         self._replace(list(newest))
         arrived = [(offset, record) for offset, record in newest.values() if isinstance(record, Upsert)]
-        for points in _split_into_requests(self._points(arrived)):
-            self._collection.upsert(points)
+        points = (point for offset, record in arrived for point in make_points(self._number, offset, record))
+        while request := list(itertools.islice(points, _POINTS_AT_ONCE)):
+            self._collection.upsert(request)
         for _, record in arrived:
             chunk_ids = list(find_first_rows(record.document.chunks))
             self._ids.add(document_key(record.document.document_id), chunk_ids)
@@ -326,10 +327,6 @@ class CollectionUpdate:
                 where_live(self._number, kind) + where_document_is(document_ids), {"until": self._number}
             )
 
-    def _points(self, arrived: Sequence[tuple[int, Upsert]]) -> Iterator[Point]:
-        for offset, record in arrived:
-            yield from make_points(self._number, offset, record)
-
 
 def undo_failed_publish(collection: ServerCollection, number: int) -> None:
     """Remove and unmark the changes that a failed publish stored after the generation `number`."""
@@ -340,11 +337,6 @@ def undo_failed_publish(collection: ServerCollection, number: int) -> None:
 def delete_dead(collection: ServerCollection, number: int) -> None:
     """Delete the points that are dead in the generation `number`."""
     collection.delete((Clause("above", "until", 0), Clause("at_most", "until", number)))
-
-
-def _split_into_requests(points: Iterator[Point]) -> Iterator[list[Point]]:
-    while request := list(itertools.islice(points, _POINTS_AT_ONCE)):
-        yield request
 
 
 def _document_id(record: Record) -> str:

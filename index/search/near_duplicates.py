@@ -45,16 +45,15 @@ class DistinctTexts:
         if equal is not None:
             return equal
         signature = compute_signature(text)
-        near = (place for kept, place in self._positions.items() if self._is_near(signature, kept))
-        return next(near, None)
+        for kept, position in self._positions.items():
+            if signature.jaccard(compute_signature(kept)) >= self._threshold:
+                return position
+        return None
 
     def keep(self, text: str) -> None:
         """Keep a text, so that later ones are compared with it."""
         if self._threshold:
             self._positions[text] = len(self._positions)
-
-    def _is_near(self, signature: Signature, kept: str) -> bool:
-        return signature.jaccard(compute_signature(kept)) >= self._threshold
 
 
 @lru_cache(maxsize=MOST_SIGNATURES)

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Metric, generate_latest, start_http_server
+from prometheus_client import CollectorRegistry, Metric, start_http_server
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -20,16 +20,12 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from sluice.otel.metrics.exemplars import add_exemplars, exemplar_file, read_exemplars
 from sluice.otel.metrics.registry import LABELS, REGISTRY
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+def negotiate_metrics(accept: str = "") -> tuple[bytes, str]:
+    """Return the figures of every process of this instance in the format of an Accept header, and its content type.
 
-def render_metrics() -> bytes:
-    """Return the figures of every process of this instance, in Prometheus' text format (`CONTENT_TYPE`)."""
-    return generate_latest(_readable())
-
-
-def negotiate_metrics(accept: str) -> tuple[bytes, str]:
-    """Return the figures in the format of an Accept header, and its content type. OpenMetrics has the exemplars."""
+    Without a header this is Prometheus' text format; OpenMetrics has the exemplars.
+    """
     encode, content_type = choose_encoder(accept)
     return encode(_readable()), content_type
 
@@ -127,7 +123,8 @@ class Windows:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._kept: deque[tuple[float, Sums]] = deque()
+        self.kept: deque[tuple[float, Sums]] = deque()
+        """The kept sums, each with its moment."""
 
     def gauges(self, families: Iterable[Metric]) -> Iterator[Metric]:
         """Yield the gauges for the present counters, and keep the counters for later."""
@@ -140,24 +137,19 @@ class Windows:
         yield _gauge("sluice_crawler_success_rate", _success(rates))
         yield _gauge("sluice_average_document_age_seconds", _shares(day, "age", "cited", empty=None))
 
-    def kept(self) -> tuple[float, ...]:
-        """Return the moments whose sums are kept."""
-        with self._lock:
-            return tuple(at for at, _ in self._kept)
-
     def _before(self, moment: float) -> Sums:
         """Return the latest sums that were kept at `moment` or before; empty within the first window."""
-        for at, sums in reversed(self._kept):
+        for at, sums in reversed(self.kept):
             if at <= moment:
                 return sums
         return {}
 
     def _keep(self, now: float, sums: Sums) -> None:
-        if self._kept and now - self._kept[-1][0] < STEP_SECONDS:
+        if self.kept and now - self.kept[-1][0] < STEP_SECONDS:
             return
-        self._kept.append((now, sums))
-        while len(self._kept) > 1 and self._kept[1][0] <= now - DAY_SECONDS:
-            self._kept.popleft()
+        self.kept.append((now, sums))
+        while len(self.kept) > 1 and self.kept[1][0] <= now - DAY_SECONDS:
+            self.kept.popleft()
 
 
 def read_sums(families: Iterable[Metric]) -> Sums:

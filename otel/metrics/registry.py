@@ -24,11 +24,6 @@ LONGEST_ENTRY_OVERHEAD = 64
 """Bytes of an entry beside its key: lengths, padding and two doubles are at most 28."""
 
 
-def use_allocated_files() -> None:
-    """Make prometheus_client use `AllocatedDict`. Call before the first metric is made."""
-    values.MmapedDict = AllocatedDict  # type: ignore[attr-defined]
-
-
 class AllocatedDict(MmapedDict):
     """prometheus_client's dict of doubles over a file with all its blocks allocated."""
 
@@ -85,7 +80,8 @@ def _in_memory(size: int) -> str:
     return f"/proc/self/fd/{descriptor}"
 
 
-use_allocated_files()
+# Both before the first metric is made.
+values.MmapedDict = AllocatedDict  # type: ignore[attr-defined]
 use_shared_exemplars()
 
 REGISTRY = CollectorRegistry()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sluice.contracts.graph.model import (
     CitationRow,
@@ -16,7 +16,9 @@ from sluice.contracts.graph.model import (
     symbol,
     unknown,
 )
+from sluice.graph.generations.definitions import Definition, How
 from sluice.graph.generations.fold import fold
+from sluice.graph.generations.resolution import Resolver
 from sluice.graph.generations.view import GraphView
 
 
@@ -72,3 +74,13 @@ def rows(*files: File) -> list[DocumentRow]:
 def view_of(*files: File, citations: Iterable[CitationRow] = ()) -> GraphView:
     """The folded graph of some files, without a file on the disk."""
     return GraphView(fold(rows(*files), citations), "graph-000000000001", 1)
+
+
+def candidates_of(documents: Sequence[DocumentRow], by: str, key: str) -> list[tuple[str, Definition, How, float]]:
+    """A name's possible meanings in the document `by`: the defining document's id, definition, rule and share."""
+    resolver = Resolver(documents)
+    place = [row.document_id for row in documents].index(by)
+    meant = [
+        (resolver.definitions[one.definition], one) for one in resolver.meanings(resolver.found(key, place), place)
+    ]
+    return [(documents[entry.document].document_id, entry, one.how, one.share) for entry, one in meant]

@@ -83,9 +83,10 @@ def _export(node: Node, module: str, path: str | None) -> Iterator[Imported]:
             yield Imported("", f"{target}.*", line, exported="*")
     if text_of(node).startswith("export default") and target:
         value = node.child_by_field_name("declaration") or node.child_by_field_name("value")
-        exported = value if value is not None and value.type == "identifier" else _name_in(value)
-        if exported is not None:
-            yield Imported("", joined(module, text_of(exported)), line, exported="default")
+        if value is not None and value.type != "identifier":
+            value = value.child_by_field_name("name")
+        if value is not None:
+            yield Imported("", joined(module, text_of(value)), line, exported="default")
     for clause in node.named_children:
         if clause.type != "export_clause" or not target:
             continue
@@ -94,10 +95,6 @@ def _export(node: Node, module: str, path: str | None) -> Iterator[Imported]:
             alias = text_of(one.child_by_field_name("alias")) or name
             if name and (source is not None or alias != name):
                 yield Imported("", f"{target}.{name}", line_of(one), exported=alias)
-
-
-def _name_in(value: Node | None) -> Node | None:
-    return value.child_by_field_name("name") if value is not None else None
 
 
 def _required(node: Node, path: str | None) -> Iterator[Imported]:

@@ -24,9 +24,9 @@ def tool_edges(document: GraphDocument, reading: Reading) -> Iterator[Edge]:
             called = expression.child_by_field_name("function")
         if called is None or called.type != "attribute" or text(called.child_by_field_name("attribute")) != "tool":
             continue
-        name = (_string_argument(expression, "name", 0) if expression is not called else "") or _own_name(function)
-        first, last = line(decorator), last_line(function.node)
-        yield _tool(_server(called.child_by_field_name("object"), scope), name, target, first, last)
+        given = _string_argument(expression, "name", 0) if expression is not called else ""
+        name, server = given or function.name.rpartition(".")[2], _server(called.child_by_field_name("object"), scope)
+        yield _tool(server, name, target, line(decorator), last_line(function.node))
     for scope, call in reading.calls:
         called = call.child_by_field_name("function")
         if called is not None and text(called).endswith("add_tool"):
@@ -54,10 +54,6 @@ def _server(node: SyntaxNode | None, scope: Scope) -> str:
             if called in _SERVERS and (name := _string_argument(made, "name", 0)):
                 return name
     return ""
-
-
-def _own_name(function: Scope) -> str:
-    return function.name.rpartition(".")[2]
 
 
 def _first_name(call: SyntaxNode) -> str:

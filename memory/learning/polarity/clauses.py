@@ -76,7 +76,7 @@ class _Reader:
         if self.joined is not None:
             words, at = self.joined
             if at == len(words) - 1 and not (self.phrases and self._are_deeds(words[at - 1 :])):
-                words[at - 1 :] = sorted(words[at - 1 :], key=_by_text)
+                words[at - 1 :] = sorted(words[at - 1 :], key=lambda atom: atom.text)
         if self.predicate is not None and self.predicate == len(self.main) - 1 and self.main[-1].kind is Kind.WORD:
             self.main.insert(0, self.main.pop())
         place = next((phrase for phrase in self.phrases if phrase[0] == "in"), None)
@@ -137,7 +137,8 @@ class _Reader:
             self.of = None
             if self.main and not self.fronted_phrase:
                 self.into = self.main
-            self._predicate(at)
+            # "The cache is not empty" is read as "not empty cache".
+            self.predicate = len(self.main) if self.into is self.main and self.main else None
         elif text in _SUBJECTS and self._ends_condition():
             self._finish(MAIN)
         elif self.fronted_phrase and self.into and text in _SUBJECTS and self.phrases[-1][0] != "to":
@@ -154,10 +155,6 @@ class _Reader:
         if first in self.main:
             self.main.remove(first)
         self._finish("before")
-
-    def _predicate(self, at: int) -> None:
-        """Read "The cache is not empty" as "not empty cache"."""
-        self.predicate = len(self.main) if self.into is self.main and self.main else None
 
     def _ends_condition(self) -> bool:
         """Return whether a condition at the head ends without a comma: "after a timeout the client stops"."""
@@ -293,10 +290,6 @@ _REFERRING = frozenset({"it", "this", "that", "they"})
 """Words that begin a remark behind a comma: "avoid X, it creates a cycle"."""
 _NOT_USE = Atom("use", Kind.WORD, negated=True)
 _PREFERRING = frozenset({"prefer", "favor", "favour", "choose", "pick", "select"})
-
-
-def _by_text(atom: Atom) -> str:
-    return atom.text
 
 
 def _is_adverb(text: str) -> bool:

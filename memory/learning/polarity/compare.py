@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -93,7 +94,7 @@ def _words(clauses: Iterable[Clause]) -> Iterable[Atom]:
 def _unmatched(left: list[Atom], right: list[Atom]) -> tuple[list[Atom], list[Atom]]:
     """Return the rest of both after equal words, then synonyms, are removed in pairs."""
     left, right = list(left), list(right)
-    for equal in (_identical, _equal):
+    for equal in (operator.eq, _equal):
         rest = []
         for atom in left:
             there = next((at for at, candidate in enumerate(right) if equal(atom, candidate)), None)
@@ -103,10 +104,6 @@ def _unmatched(left: list[Atom], right: list[Atom]) -> tuple[list[Atom], list[At
                 del right[there]
         left = rest
     return left, right
-
-
-def _identical(one: Atom, other: Atom) -> bool:
-    return one == other
 
 
 def _equal(one: Atom, other: Atom) -> bool:
@@ -225,14 +222,7 @@ def _same_words(one: Sequence[Atom], other: Sequence[Atom]) -> bool:
 
 def _same_phrases(one: Sequence[Phrase], other: Sequence[Phrase]) -> bool:
     """Return whether the phrases are equal, in any order; those with the same preposition must be in the same order."""
-    if len(one) != len(other):
-        return False
-    names = sorted({preposition for preposition, _ in one})
-    if names != sorted({preposition for preposition, _ in other}):
-        return False
-    for name in names:
-        mine = [words for preposition, words in one if preposition == name]
-        theirs = [words for preposition, words in other if preposition == name]
-        if len(mine) != len(theirs) or not all(_same_words(a, b) for a, b in zip(mine, theirs, strict=True)):
-            return False
-    return True
+    mine, theirs = (sorted(phrases, key=lambda phrase: phrase[0]) for phrases in (one, other))
+    return len(mine) == len(theirs) and all(
+        a[0] == b[0] and _same_words(a[1], b[1]) for a, b in zip(mine, theirs, strict=True)
+    )

@@ -175,6 +175,4 @@ def _share(groups: Groups, one: str, other: str) -> bool:
 
 
 def _pairs(pairs: list[list[str]]) -> frozenset[tuple[str, str]]:
-    return frozenset((one, other) for one, other in pairs if one != other) | frozenset(
-        (other, one) for one, other in pairs if one != other
-    )
+    return frozenset(pair for one, other in pairs if one != other for pair in ((one, other), (other, one)))

@@ -48,8 +48,7 @@ _USE = Atom("use", Kind.WORD)
 def normal(clauses: list[Clause]) -> tuple[Clause, ...]:
     """Return the clauses in the form that all wordings share."""
     found = [replaced for clause in clauses for replaced in _replacement(clause)]
-    found = _turned(_contrasted(found))
-    return tuple(found)
+    return tuple(_turned(_contrasted(found)))
 
 
 def _replacement(clause: Clause) -> list[Clause]:

@@ -78,8 +78,7 @@ def _units() -> dict[str, str]:
 
 
 def _code(text: str) -> list[Token]:
-    parts = text.split()
-    return [Token(part.removesuffix("()"), Kind.IDENTIFIER) for part in parts]
+    return [Token(part.removesuffix("()"), Kind.IDENTIFIER) for part in text.split()]
 
 
 def _word(text: str) -> list[Token]:

@@ -40,7 +40,7 @@ def test_a_process_that_begins_on_a_full_disk_counts_for_itself(small_disk: Smal
     small_disk.fill()
     assert counts(folder, labels=10) == "1.0"
     assert list(folder.iterdir()) == []
-    counts(folder, labels=0, before="from sluice.otel import metrics; metrics.render_metrics()")
+    counts(folder, labels=0, before="from sluice.otel import metrics; metrics.negotiate_metrics()[0]")
 
 
 def test_a_process_whose_disk_fills_up_goes_on_counting(small_disk: SmallDisk) -> None:

@@ -69,7 +69,7 @@ def test_a_marketing_answer_tells_tone_disclosures_claims_voices_and_channels(ma
 def test_another_profile_computes_and_records_none_of_it(make_instance: MakeInstance) -> None:
     instance = make_instance()
     adds(instance)
-    before = metrics.render_metrics()
+    before = metrics.negotiate_metrics()[0]
     run_id = asks(instance, "default")
     answer = answer_of(instance, run_id)
     assert answer.citations
@@ -77,7 +77,7 @@ def test_another_profile_computes_and_records_none_of_it(make_instance: MakeInst
     probed = instance.context.ledger.events_of_kind(run_id, CoverageProbed.kind)[0].body_as(CoverageProbed)
     assert "domain" not in probed.model_dump_json()
     wanted = b"sluice_cited_sentiment_total{"
-    assert [line for line in metrics.render_metrics().splitlines() if line.startswith(wanted)] == [
+    assert [line for line in metrics.negotiate_metrics()[0].splitlines() if line.startswith(wanted)] == [
         line for line in before.splitlines() if line.startswith(wanted)
     ]
 

@@ -34,7 +34,7 @@ _FORGET = """
 import sys
 from sluice.otel import metrics
 metrics.forget_process(int(sys.argv[1]))
-print(metrics.render_metrics().decode())
+print(metrics.negotiate_metrics()[0].decode())
 """
 
 
@@ -55,7 +55,7 @@ def test_the_figures_of_two_processes_and_a_fork_add_up_and_a_gauge_dies_with_it
     variables = fresh_metrics_dir(tmp_path / "metrics")
     _run(_PROCESS, variables, "3")
     last = _run(_PROCESS, variables, "4", "fork").strip()
-    shown = _run("from sluice.otel import metrics; print(metrics.render_metrics().decode())", variables)
+    shown = _run("from sluice.otel import metrics; print(metrics.negotiate_metrics()[0].decode())", variables)
     labels = 'gate_model_version="heuristic",plan_type="search",profile="default",scored_plan="full_loop"'
     assert f"sluice_gate_decision_total{{{labels}}} 2.0" in shown
     assert "sluice_span_store_failures_total 9.0" in shown
@@ -90,12 +90,12 @@ def test_every_metric_is_explained_and_every_name_ends_as_its_kind_demands() -> 
     said = metrics.sentences()
     assert said.keys() == LABELS.keys()
     assert all(sentence.endswith(".") for sentence in said.values())
-    assert f"# HELP sluice_stage_ready {said['sluice_stage_ready']}".encode() in metrics.render_metrics()
+    assert f"# HELP sluice_stage_ready {said['sluice_stage_ready']}".encode() in metrics.negotiate_metrics()[0]
 
 
 def test_one_process_alone_renders_its_figures() -> None:
     metrics.FEEDBACK.labels(outcome="success").inc()
-    assert b'sluice_feedback_total{outcome="success"}' in metrics.render_metrics()
+    assert b'sluice_feedback_total{outcome="success"}' in metrics.negotiate_metrics()[0]
 
 
 _TRACED = """
@@ -127,7 +127,7 @@ def test_a_bucket_names_the_trace_of_its_latest_observation_whichever_process_ma
     ]
     assert "trace_id" not in fusion  # outside any span
     assert "trace_id" not in _run(
-        "from sluice.otel import metrics; print(metrics.render_metrics().decode())", variables
+        "from sluice.otel import metrics; print(metrics.negotiate_metrics()[0].decode())", variables
     )
     _run(f"from sluice.otel import metrics; metrics.forget_process({process})", variables)
     assert "a" * 32 in _run(show, variables)

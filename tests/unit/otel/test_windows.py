@@ -76,4 +76,4 @@ def test_the_cost_is_of_a_day_and_its_history_is_bounded() -> None:
         counted.read(COST, after=STEP_SECONDS)
     [(_, dollars)] = counted.read(COST).items()
     assert abs(dollars - 0.001 * DAY_SECONDS / STEP_SECONDS) < 0.003
-    assert len(counted.windows.kept()) <= DAY_SECONDS / STEP_SECONDS + 2
+    assert len(counted.windows.kept) <= DAY_SECONDS / STEP_SECONDS + 2

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.contracts.graph.model import DocumentRow, GraphDocument
 from sluice.graph.extract.python.edges import python_edges
-from sluice.graph.generations.resolution import Resolver
+from tests.support.graph_rows import candidates_of
 
 WRAPPING = """
 import functools
@@ -31,11 +31,10 @@ def reached(*files: tuple[str, str]) -> dict[str, float]:
     """What the last of the files refers to, and the share of each."""
     documents = [GraphDocument(path, path, None, None, "python", text, {}) for path, text in files]
     rows = [DocumentRow(one.document_id, one.path, None, None, tuple(python_edges(one))) for one in documents]
-    resolver = Resolver(sorted(rows))
     found: dict[str, float] = {}
     for edge in rows[-1].edges:
         if edge.type.value == "REFERS_TO":
-            for _, definition, _, share in resolver.candidates_of(rows[-1].document_id, edge.target.key):
+            for _, definition, _, share in candidates_of(sorted(rows), rows[-1].document_id, edge.target.key):
                 found[definition.key.removeprefix("python:")] = share
     return found
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 from sluice.graph.generations.definitions import linearise
-from sluice.graph.generations.resolution import Resolver
-from tests.support.graph_rows import File, rows
+from tests.support.graph_rows import File, candidates_of, rows
 
 
 def meant(name: str, by: str, *files: File) -> list[tuple[str, str, str]]:
     """(document, name, rule) of each definition that `name` can mean in the file `by`."""
-    resolver = Resolver(sorted(rows(*files)))
-    found = resolver.candidates_of(by, f"python:{name}")
+    found = candidates_of(sorted(rows(*files)), by, f"python:{name}")
     assert not found or sum(share for *_, share in found) == pytest.approx(1)
     return [(document, entry.key.partition(":")[2], how.name) for document, entry, how, _ in found]
 
@@ -110,7 +108,7 @@ def test_a_method_may_mean_those_by_which_subclasses_replace_it_with_less_weight
         File("two.py").defines("Two", 1, 9, "class").inherits("Two", "base.Base", 1).defines("Two.run", 2, 3, "method"),
         File("user.py"),
     ]
-    found = Resolver(rows(*files)).candidates_of("user.py", "python:base.Base.run")
+    found = candidates_of(rows(*files), "user.py", "python:base.Base.run")
     assert [(document, how.name, round(share, 2)) for document, _, how, share in found] == [
         ("base.py", "EXACT", 0.8),
         ("one.py", "OVERRIDE", 0.1),
@@ -148,7 +146,7 @@ def test_an_unknown_receiver_means_any_of_the_name_most_likely_one_that_the_file
         File("c.py").defines("C.save", 1, 2, "method"),
         File("x.py").refers("b.B", 1),
     )
-    found = Resolver(sorted(rows(*files))).candidates_of("x.py", "python:?.save")
+    found = candidates_of(sorted(rows(*files)), "x.py", "python:?.save")
     assert [(document, round(share, 3)) for document, *_, share in found] == [
         ("b.py", 0.8),
         ("a.py", 0.1),

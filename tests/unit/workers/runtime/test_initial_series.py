@@ -35,7 +35,7 @@ def test_every_stage_shows_that_it_was_never_paused() -> None:
 
 
 def _has(series: str) -> bool:
-    shown = metrics.render_metrics().decode().replace("{", "{,").replace("}", ",}")
+    shown = metrics.negotiate_metrics()[0].decode().replace("{", "{,").replace("}", ",}")
     name, _, labels = series.rstrip("}").partition("{")
     wanted = [f",{label}," for label in labels.split(",")]
     lines = [line for line in shown.splitlines() if line.startswith(f"{name}{{")]
