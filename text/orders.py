@@ -45,8 +45,10 @@ class _Token(NamedTuple):
 
 def find_discarding(text: str) -> Iterator[Command]:
     """Yield the commands of a normalised text to drop earlier orders, in order, whether it gives or quotes them."""
-    if _UNSPACED.search(text):
+    if not text.isascii() and _UNSPACED.search(text):
         yield from _unspaced(text)
+    if not any(map(_is_telling, set(_WORD.findall(text)))):
+        return
     start = 0
     for stop in (*(found.start() + 1 for found in _STOP.finditer(text)), len(text)):
         if any(map(_is_telling, _WORD.findall(text, start, stop))):

@@ -105,6 +105,11 @@ def letters(text: str) -> Reading:
     """Return `text` without disguises of single letters: Latin without accents, nothing invisible."""
     if text.isascii():
         return Reading(text)
+    others = set(_OTHER.findall(text))
+    if all(map(_alone, others)):
+        for other in others:
+            text = text.replace(other, _alone(other))
+        return Reading(text)
     read: list[str] = []
     starts: list[int] = []
     disguises: list[Disguise] = []
@@ -130,6 +135,14 @@ def letters(text: str) -> Reading:
     starts.extend(range(at, len(text)))
     _unmask_look_alikes(read, starts, disguises)
     return Reading("".join(read), starts, [start + 1 for start in starts], tuple(disguises))
+
+
+@lru_cache(maxsize=4096)
+def _alone(character: str) -> str:
+    """Return the one letter that a character stands for wherever it stands; nothing where its place decides."""
+    plain, is_mark = _plain(character)
+    is_seen = not is_mark and not _hidden_run(character, 0)
+    return plain if is_seen and len(plain) == 1 and plain not in LATIN_OF else ""
 
 
 def _hidden_run(text: str, offset: int) -> tuple[str, int, str | None] | None:
@@ -255,9 +268,15 @@ def decoded(text: str) -> Reading | None:
 
 def _pieces(text: str) -> list[_Piece]:
     """Return what is decoded in one step, in order, without overlaps: codes, or words, or whole paragraphs."""
-    for step in (_codes, _words, _ciphered):
+    looks = _looks(text)
+    steps = (
+        _codes(text, has_codes=looks.code),
+        _words(text) if looks.masked else (),
+        _ciphered(text) if looks.ciphered >= _CIPHERED else (),
+    )
+    for step in steps:
         pieces: list[_Piece] = []
-        for piece in sorted(step(text)):
+        for piece in sorted(step):
             if piece.plain != text[piece.start : piece.end] and (not pieces or piece.start >= pieces[-1].end):
                 pieces.append(piece)
         if pieces:
@@ -334,18 +353,49 @@ _MIXED = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]|\d[a-zA-Z]|[a-zA-Z]\d")
 """How encoded words differ from written ones: capitals and digits stand within them."""
 
 
-def _codes(text: str) -> Iterator[_Piece]:
+_ESCAPED_BY = ("\\", "%", "&", "=", "U+")
+_FEW_NUMBERS = 8
+
+
+class _Look(NamedTuple):
+    """What a word of a text, up to the next blanks, may hold."""
+
+    code: bool
+    """Of a code with many characters."""
+    masked: bool
+    """Words with marks, digits or nothing between."""
+    ciphered: int
+    """Letters of known words in a cipher."""
+
+
+def _looks(text: str) -> _Look:
+    looks = [(_look if len(word) <= _LONGEST_CACHED else _look.__wrapped__)(word) for word in set(text.split())]
+    return _Look(any(one.code for one in looks), any(one.masked for one in looks), sum(one.ciphered for one in looks))
+
+
+_LONGEST_CACHED = 60
+
+
+@lru_cache(maxsize=20_000)
+def _look(word: str) -> _Look:
+    ciphered = sum(map(len, _enciphered().keys() & set(_WORD.findall(word.lower()))))
+    return _Look(
+        bool(_MIXED.search(word)), any(piece.plain != word[piece.start : piece.end] for piece in _words(word)), ciphered
+    )
+
+
+def _codes(text: str, *, has_codes: bool) -> Iterator[_Piece]:
     for found in _SPACED.finditer(text):
         yield _Piece(*found.span(), _letters_together(found[0]), "spaced-letters")
-    escapes = list(_ESCAPE.finditer(text))
+    escapes = list(_ESCAPE.finditer(text)) if any(mark in text for mark in _ESCAPED_BY) else []
     plains = [_unescaped(found[0]) for found in escapes]
     if len(escapes) >= _FEW_ESCAPES or any(map(_LETTER.search, plains)):
         yield from (_Piece(*found.span(), plain, "encoded") for found, plain in zip(escapes, plains, strict=True))
-    for found in _NUMBERS.finditer(text):
+    for found in _NUMBERS.finditer(text) if sum(map(text.count, "0123456789")) >= _FEW_NUMBERS else ():
         run = found[0].rstrip(" \r\n\t,;:/|-")
         if plain := _from_numbers(run):
             yield _Piece(found.start(), found.start() + len(run), plain, "encoded")
-    for pattern in (_RUN, _GROUPS, _BASE85):
+    for pattern in (_RUN, _GROUPS, _BASE85) if has_codes else ():
         for found in pattern.finditer(text):
             run = found[0].rstrip()
             is_code = len(run) >= _SHORTEST_RUN and _MIXED.search(run)
@@ -515,8 +565,6 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 def _ciphered(text: str) -> Iterator[_Piece]:
     """Yield the paragraphs in which letters are shifted or mirrored in the alphabet, or words stand backwards."""
     enciphered = _enciphered()
-    if sum(map(len, enciphered.keys() & set(_WORD.findall(text.lower())))) < _CIPHERED:
-        return
     start = 0
     for stop in (*(found.end() for found in _PARAGRAPH.finditer(text)), len(text)):
         votes: Counter[str] = Counter()

@@ -16,6 +16,7 @@ from sluice.text.orders import find_discarding
 from sluice.text.pattern_file import PatternFile
 from sluice.text.readings import Reading
 from sluice.text.role_marks import find_marks
+from sluice.text.words import WORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class Rule:
     group: str
     pattern: re.Pattern[str]
     hints: tuple[str, ...] = ()
-    """Every text that the pattern matches has one of these; empty: the pattern is tried on every text."""
+    """Every text that the pattern matches has one of these, or of `words`; without any the pattern is tried on all."""
+    words: frozenset[str] = frozenset()
     is_command: bool = False
     """Whether the match has to begin a clause: "ignore the rules above", not "to ignore the rules above"."""
 
@@ -44,13 +46,15 @@ class Match:
 def find_matches(reading: Reading) -> Iterator[Match]:
     """Yield the matches of every rule in a reading, whether the text gives the command or quotes it."""
     text = reading.text
+    words = set(WORD.findall(text))
     for start, end, language in find_discarding(text):
         if language != "en" or _begins_clause(text, start):
             yield Match(f"override.{language}", "override", start, end)
     for name, start, end in find_marks(text):
         yield Match(name, name.split(".", 1)[0], start, end)
     for rule in RULES:
-        if rule.hints and not any(hint in text for hint in rule.hints):
+        has_words = not rule.words.isdisjoint(words) or not (rule.words or rule.hints)
+        if not has_words and not any(hint in text for hint in rule.hints):
             continue
         for found in rule.pattern.finditer(text):
             if not rule.is_command or _begins_clause(text, found.start()):
@@ -69,6 +73,7 @@ def _read_rules(file: PatternFile) -> tuple[Rule, ...]:
             one["group"],
             file.compiled(one["pattern"]),
             tuple(one.get("hints", ())),
+            frozenset(one.get("words", "").split()),
             one.get("is_command", False),
         )
         for one in file.tables["rules"]
