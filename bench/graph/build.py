@@ -17,6 +17,7 @@ from pathlib import Path
 
 from bench.graph.tree import read_tree
 from sluice.graph.generations.publish import publish
+from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.rows import GraphRow
 from sluice.ledger.ledger import Ledger
 from tests.support.graph.corpus import graph_document
@@ -37,7 +38,7 @@ def build(tree: Path, folder: Path) -> str:
             began = time.process_time()
             rows: list[GraphRow] = [row_of(document) for document in documents[first : first + AT_ONCE]]
             parsed = time.process_time()
-            ledger.graph.replace("tree", rows, first + 1)
+            ledger.graph.carry_out("tree", Change(first + 1, replace=rows))
             seconds["read"] += parsed - began
             seconds["write"] += time.process_time() - parsed
         with ledger.graph.snapshot("tree") as snapshot:

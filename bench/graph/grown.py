@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bench.graph.build import TREES
 from bench.graph.tree import read_tree
+from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.store import Graphs
 from sluice.ledger.ledger import Ledger
 from tests.support.graph.corpus import graph_document
@@ -32,7 +33,7 @@ def grow(tree: Path, graph: Graphs, steps: int, seed: int) -> bool:
     before = {row.document_id: row for row in graph.rows(tree.name)}
     path, text = next(iter(growing.texts.items()))
     changed = row_of(graph_document(path, f"# seen once more\n{text}"))
-    graph.replace(tree.name, [changed], growing.as_of + 1)
+    graph.carry_out(tree.name, Change(growing.as_of + 1, replace=[changed]))
     differing = [row.document_id for row in graph.rows(tree.name) if before.get(row.document_id) != row]
     totals = graph.totals(tree.name)
     print(

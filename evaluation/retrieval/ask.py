@@ -249,11 +249,9 @@ class Server(Protocol):
 
     def add_documents(self, documents: Sequence[SubmittedDocument], corpus: str) -> RunAccepted:
         """Submit documents."""
-        ...
 
     def run(self, run_id: str) -> RunView:
         """Return the state of the run."""
-        ...
 
 
 class Submitted(Value):

@@ -119,9 +119,6 @@ class Values(Patterns):
             written = self._place(child, written) if is_place else " ".join(filter(None, (written, self._rule(child))))
         return written
 
-    def _listExpression(self, node: Any) -> str:  # noqa: N802
-        return self._parts(node)  # x IN list
-
     def _place(self, node: Any, value: str) -> str:
         """Write `list[2]`, `list[-1]`, or a slice: `list[0..3]`, `list[1..]`."""
         signs = [child.getText() for child in node.getChildren() if child.getText().strip()][1:-1]

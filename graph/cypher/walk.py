@@ -54,13 +54,10 @@ def decode_number(written: str) -> int | float:
 
 def _decode_escape(found: re.Match[str]) -> str:
     code = found[2] or found[3]
-    if code:
-        return chr(int(code, 16)) if int(code, 16) <= 0x10FFFF else _unknown_escape(found[0])
-    return _ESCAPES.get(found[4] or "") or _unknown_escape(found[0])
-
-
-def _unknown_escape(escape: str) -> str:
-    raise ValueError(f"the escape {escape!r} is not known")
+    try:
+        return chr(int(code, 16)) if code else _ESCAPES[found[4]]
+    except (KeyError, ValueError, OverflowError):
+        raise ValueError(f"the escape {found[0]!r} is not known") from None
 
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}\Z")

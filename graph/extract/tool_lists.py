@@ -77,7 +77,7 @@ MOST_CHARACTERS = 2_000_000
 """Limit of a text that is parsed as JSON; a list of a hundred tools has some 200,000."""
 ALL_TOOLS = "*"
 _SERVER_FILES = re.compile(r"(?:^|/)mcp/(?P<server>[^/]+)\.json\Z")
-_CONFIG_KEYS = ("mcpServers", "servers")
+CONFIG_KEYS = ("mcpServers", "servers")
 
 
 def may_list_tools(document: GraphDocument) -> bool:
@@ -106,7 +106,7 @@ def tool_list_edges(document: GraphDocument) -> Iterator[Edge]:
 def _named(content: Any, document: GraphDocument) -> Iterator[tuple[str, str, str]]:
     """Yield server, tool and kind for each tool or server that a text names."""
     if isinstance(content, dict):
-        for key in _CONFIG_KEYS:
+        for key in CONFIG_KEYS:
             for server, entry in _items(content.get(key)):
                 if isinstance(entry, dict) and ("command" in entry or "url" in entry):
                     yield server, ALL_TOOLS, "server"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from sluice.contracts.errors import InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
-from sluice.graph.extract.tool_lists import read_json
+from sluice.graph.extract.tool_lists import CONFIG_KEYS, read_json
 
 if TYPE_CHECKING:
     import httpx2
@@ -208,7 +208,6 @@ def _sorted(value: Any) -> Any:
     return [_sorted(one) for one in value] if isinstance(value, list) else value
 
 
-_KEYS = ("mcpServers", "servers")
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>\w+)(?::-(?P<otherwise>[^}]*))?\}")
 _NAME = re.compile(r"[^\w.@+-]+")
 
@@ -249,9 +248,9 @@ def read_configuration(text: str, source: str, environment: Mapping[str, str]) -
         content = read_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(source, "not JSON", "give a configuration of MCP servers, like .mcp.json") from error
-    found = next((content[key] for key in _KEYS if isinstance(content, dict) and key in content), None)
+    found = next((content[key] for key in CONFIG_KEYS if isinstance(content, dict) and key in content), None)
     if not isinstance(found, dict):
-        raise InvalidInput(source, "names no servers", f"an object {' or '.join(_KEYS)}")
+        raise InvalidInput(source, "names no servers", f"an object {' or '.join(CONFIG_KEYS)}")
     return [
         _server(name, entry, f"{source}: {name}", environment)
         for name, entry in found.items()

@@ -179,22 +179,18 @@ class SearchProvider(Protocol):
     @property
     def name(self) -> str:
         """The name in `search.providers`."""
-        ...
 
     @property
     def cost_usd_per_call(self) -> float:
         """The price of one call, which is one page."""
-        ...
 
     @property
     def page_results(self) -> int:
         """The usual number of results of a page."""
-        ...
 
     @property
     def max_pages(self) -> int:
         """The most pages that are requested."""
-        ...
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Return page `query.page`; it has no rows only if the provider says that there are no results.
@@ -203,7 +199,6 @@ class SearchProvider(Protocol):
             Unavailable: it failed. Overloaded: it asks to come back later. TimedOut: it took too long.
             PolicyRefused: rule `egress`: it may not be reached; `bytes`: its answer is too large.
         """
-        ...
 
 
 def pages_at_most(top_k: int, page_results: int, max_pages: int) -> int:

@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import SecretStr
@@ -25,6 +26,7 @@ from sluice.ingest.search.ddgs import Ddgs, open_engines
 from sluice.ingest.search.parse_results import MAX_ANSWER_BYTES, Clock, Fields, address, answer_from, read_json, rows_of
 from sluice.ingest.search.port import SearchAnswer, SearchFilters, SearchProvider, SearchQuery, pages_at_most
 from sluice.ingest.settings import SearchSettings
+from sluice.text.pattern_file import PatternFile
 
 
 class JsonProvider:
@@ -99,16 +101,7 @@ BRAVE_WORDS = 50
 """Most words of a query; a longer one is answered with 422."""
 BRAVE_OFFSET = 9
 """Last page that Brave serves, counted from 0."""
-_COUNTRIES = """
-    AR AT AU BE BR CA CH CL CN DE DK ES FI FR GB HK ID IN IT JP KR MX MY NL NO NZ PH PL PT RU SA SE TR TW US ZA
-"""
-_LANGUAGES = """
-    ar bg bn ca cs da de en es et eu fi fr gl gu he hi hr hu is it kn ko lt lv ml mr ms nb nl pa pl ro ru sk sl sr sv ta
-    te th tr uk vi
-"""
-_NAMES: Mapping[str, str] = {"ja": "jp", "no": "nb", "nn": "nb", "pt": "pt-br", "zh": "zh-hans"}
-_LOCAL_NAMES: Mapping[str, str] = {"en-GB": "en-gb", "pt-PT": "pt-pt", "zh-TW": "zh-hant", "zh-HK": "zh-hant"}
-"""Languages with other names at Brave. Others are not sent at all: an unknown one is answered with 422."""
+_BRAVE = PatternFile(Path(__file__).with_name("brave.toml"))
 
 
 class Brave(JsonProvider):
@@ -130,7 +123,7 @@ class Brave(JsonProvider):
             "count": str(count),
             "offset": str(asked.page - 1) if asked.page > 1 else None,
             "search_lang": _language(asked),
-            "country": asked.country if asked.country in _COUNTRIES.split() or not asked.country else "ALL",
+            "country": asked.country if asked.country in _BRAVE.words("countries") or not asked.country else "ALL",
             "freshness": _freshness(asked),
             "text_decorations": None if is_news else "false",
             "result_filter": None if is_news else "web",
@@ -153,9 +146,9 @@ def _has_more(body: Mapping[str, Any], rows: int, count: int) -> bool:
 
 
 def _language(query: SearchQuery) -> str | None:
-    if query.locale in _LOCAL_NAMES:
-        return _LOCAL_NAMES[query.locale]
-    return _NAMES.get(query.language) or (query.language if query.language in _LANGUAGES.split() else None)
+    names: Mapping[str, str] = _BRAVE.tables["names"]
+    language = query.language if query.language in _BRAVE.words("languages") else None
+    return names.get(query.locale) or names.get(query.language) or language
 
 
 def _freshness(query: SearchQuery) -> str | None:

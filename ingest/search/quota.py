@@ -16,7 +16,7 @@ from datetime import date
 import redis
 
 from sluice.contracts.errors import Overloaded, Unavailable
-from sluice.ingest.politeness.broker import KeptInBroker, LenientBroker
+from sluice.ingest.politeness.broker import KeptInBroker, LenientBroker, lua
 from sluice.ingest.search.port import SearchQuery
 
 KEY_TTL_SECONDS = 2 * 86_400
@@ -30,8 +30,8 @@ class BrokerQuota(KeptInBroker):
 
     def __init__(self, broker_url: str, *, key_prefix: str = "sluice") -> None:
         super().__init__(broker_url, key_prefix, BROKER_TIMEOUT_SECONDS)
-        self._take = self._redis.register_script(_TAKE)
-        self._give_back = self._redis.register_script(_GIVE_BACK)
+        self._take = self._redis.register_script(lua("quota_take"))
+        self._give_back = self._redis.register_script(lua("quota_give_back"))
 
     def take(self, name: str, day: date, limit: int) -> bool:
         """Count one call; False, without counting, if `limit` calls were made already.
@@ -50,17 +50,6 @@ class BrokerQuota(KeptInBroker):
             self._give_back(keys=[self._key("quota", name, day.isoformat())])
         except redis.RedisError as error:
             raise Unavailable(f"the broker does not answer for the quota of {name}") from error
-
-
-_TAKE = """
-if tonumber(redis.call('GET', KEYS[1]) or '0') >= tonumber(ARGV[1]) then return 0 end
-redis.call('INCR', KEYS[1])
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-return 1
-"""
-_GIVE_BACK = """
-if tonumber(redis.call('GET', KEYS[1]) or '0') > 0 then redis.call('DECR', KEYS[1]) end
-"""
 
 
 EMPTY_SECONDS = 600.0

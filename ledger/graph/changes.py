@@ -18,7 +18,6 @@ from sluice.ledger.graph.rows import (
     GraphRow,
     Identity,
     Standing,
-    StoredEdge,
     Totals,
     Written,
     difference,
@@ -125,7 +124,9 @@ class _Writing:
         edges = stored_edges(row)
         facts = {"is_tombstone": 0, **row.identity._asdict(), "edges": len(edges), "sha256": sha256}
         number = self._store(row.document_id, old, facts)
-        self._new_edges += (_edge_row(number, ordinal, edge) for ordinal, edge in enumerate(edges))
+        self._new_edges += (
+            {"document": number, "ordinal": ordinal, **edge._asdict()} for ordinal, edge in enumerate(edges)
+        )
         self._sha256 = sum_sha256([sha256], self._sha256)
         self._documents += 1
         self._edges += len(edges)
@@ -193,7 +194,3 @@ def _take(connection: Transaction, corpus: str) -> Totals:
 
 def _totals(row: AnyRow) -> Totals:
     return Totals(*(getattr(row, name) for name in Totals._fields))
-
-
-def _edge_row(number: int, ordinal: int, edge: StoredEdge) -> dict[str, Any]:
-    return {"document": number, "ordinal": ordinal, **edge._asdict()}

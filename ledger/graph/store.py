@@ -12,7 +12,7 @@ from sluice.ledger.database import LedgerPart
 from sluice.ledger.graph import changes
 from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.reading import FullRow, Snapshot, rows_of
-from sluice.ledger.graph.rows import GraphRow, Standing, Totals, Written
+from sluice.ledger.graph.rows import Standing, Totals, Written
 from sluice.ledger.schema.tables import IS_OPEN, events, runs
 
 _WORK = (
@@ -36,10 +36,6 @@ class Graphs(LedgerPart):
         """Apply the state of an index at an offset; rows of a later offset stay as they are."""
         with self._database.writing() as connection:
             return changes.carry_out(connection, corpus, change, self._clock())
-
-    def replace(self, corpus: str, documents: Sequence[GraphRow], as_of: int) -> Written:
-        """Replace these documents, as read at the journal offset `as_of`."""
-        return self.carry_out(corpus, Change(as_of, replace=documents))
 
     def remove(self, corpus: str, document_ids: Sequence[str], as_of: int) -> Written:
         """Remove these documents, as of the journal offset `as_of`."""

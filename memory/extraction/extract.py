@@ -9,19 +9,21 @@ No network, no model, no clock but `now`; a stream of 1 MB takes some tens of mi
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.memory.api import IterationContext, StreamFormat
-from sluice.contracts.memory.model import MAX_SUMMARY_CHARACTERS, ModelTier
-from sluice.memory.extraction.agent_run import AgentRun
+from sluice.contracts.memory.model import MAX_SUMMARY_CHARACTERS, IterationOutcome, ModelTier
+from sluice.memory.extraction.agent_run import AgentRun, ResultEvent
 from sluice.memory.extraction.decisions import decisions
 from sluice.memory.extraction.errors.output import plain
 from sluice.memory.extraction.files import file_changes, files_touched, locate_calls
-from sluice.memory.extraction.outcome import decide_outcome, last_result
 from sluice.memory.extraction.paths import ProjectPaths, is_below
 from sluice.memory.extraction.readers import claude_code, openhands, swe_agent
 from sluice.memory.extraction.readers.record import extract_record
@@ -29,6 +31,7 @@ from sluice.memory.extraction.result import ExtractionResult, cut_text, fit
 from sluice.memory.extraction.source import Source, events_of, open_source, source_id
 from sluice.memory.extraction.stagnation import effect_sha256
 from sluice.memory.extraction.tool_errors import iteration_errors
+from sluice.text.pattern_file import PatternFile
 
 
 def extract(
@@ -125,3 +128,33 @@ def _summary(run: AgentRun) -> str:
         "\n".join(result.errors if result else ()),
     )
     return next((plain(text.replace("\r\n", "\n").replace("\r", "\n")).strip() for text in told if text.strip()), "")
+
+
+def decide_outcome(run: AgentRun, *, timed_out: bool) -> IterationOutcome:
+    """Return the outcome of a run, by the rules of `outcomes.toml`. `timed_out`: its caller ended it at a deadline."""
+    if run.rate_limited:
+        return IterationOutcome.RATE_LIMITED
+    if timed_out:
+        return IterationOutcome.TIMEOUT
+    rules, told = "exit_status", run.exit_status or ""
+    if run.format == "claude-code":
+        rules, result = "claude-code", last_result(run)
+        told = f"{result.subtype}, {result.terminal_reason}, {result.is_error}" if result else ""
+    elif run.format == "openhands":
+        rules, told = "openhands", told if run.failure is None else f"failed: {run.failure}"
+    return next(outcome for outcome, pattern in _rules(rules) if pattern.match(told.casefold()))
+
+
+def last_result(run: AgentRun) -> ResultEvent | None:
+    """Return the last result of a turn that the user requested, else of any turn; None if there is none."""
+    asked_for = [result for result in run.results if not result.background] or run.results
+    return asked_for[-1] if asked_for else None
+
+
+@cache
+def _rules(name: str) -> tuple[tuple[IterationOutcome, re.Pattern[str]], ...]:
+    file = PatternFile(Path(__file__).with_name("outcomes.toml"))
+    return tuple(
+        (IterationOutcome(outcome), file.compiled(pattern, re.DOTALL))
+        for outcome, pattern in file.tables["outcomes"][name]
+    )

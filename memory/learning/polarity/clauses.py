@@ -12,10 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from sluice.memory.learning.polarity.lexicon import Lexicon, lexicon
-from sluice.memory.learning.polarity.normal import IN_FAVOUR, MAIN, Atom, Clause, Reading, normal
-from sluice.memory.learning.polarity.tokens import Kind, Token, rewritten, tokens_of
-from sluice.memory.learning.polarity.vocabulary import (
+from sluice.memory.learning.polarity.lexicon import (
     AUXILIARIES,
     BE,
     CAN,
@@ -27,7 +24,11 @@ from sluice.memory.learning.polarity.vocabulary import (
     PARTICIPLES_LIKE_THE_VERB,
     SHOULD,
     VOCABULARY,
+    Lexicon,
+    lexicon,
 )
+from sluice.memory.learning.polarity.normal import IN_FAVOUR, MAIN, Atom, Clause, Reading, normal
+from sluice.memory.learning.polarity.tokens import Kind, Token, rewritten, tokens_of
 
 _MAY, _ADVERB = "<may>", "<adverb>"
 _RELATORS = CLAUSES | {IN_FAVOUR, "which", "who", "whose"}

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from sluice.memory.learning.polarity.clauses import read
-from sluice.memory.learning.polarity.lexicon import lexicon
+from sluice.memory.learning.polarity.lexicon import REASONS, lexicon
 from sluice.memory.learning.polarity.normal import MAIN, Atom, Clause, Phrase, Reading
 from sluice.memory.learning.polarity.tokens import Kind
-from sluice.memory.learning.polarity.vocabulary import REASONS
 
 _VETOES = frozenset({"identifier", "number", "antonym", "modality", "order"})
 _MODAL_PHRASES = frozenset({"<can>", "<may>", "<need not>"})

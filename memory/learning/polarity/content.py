@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from sluice.memory.learning.polarity.lexicon import Lexicon, lexicon
+from sluice.memory.learning.polarity.lexicon import CLAUSES, VOCABULARY, Lexicon, lexicon
 from sluice.memory.learning.polarity.tokens import Kind, rewritten, tokens_of
-from sluice.memory.learning.polarity.vocabulary import CLAUSES, VOCABULARY
 
 _MARK_OR_WORD = re.compile(r"<[^>]+>|\S+")
 _NEGATIONS = frozenset(

@@ -1,5 +1,6 @@
 """Relations of single words: base forms, synonyms, antonyms. From WordNet 3.0 and the words of software.
 
+The words of rules and findings about software are in `vocabulary.toml`, with marks that stand for phrases of them.
 `bench.memory.wordnet` makes the file `wordnet.json.xz`, which is read at first use; its licence lies beside it.
 """
 
@@ -10,8 +11,33 @@ import lzma
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 
-from sluice.memory.learning.polarity.vocabulary import MARKS_APART, VOCABULARY
+from sluice.text.pattern_file import PatternFile
+
+VOCABULARY = PatternFile(Path(__file__).with_name("vocabulary.toml"))
+
+BE = frozenset({"am", "is", "are", "was", "were", "be", "been", "being", "gets", "got"})
+AUXILIARIES = BE | {"do", "does", "did", "has", "have", "had", "will", "would", "shall", "should", "must", "can"}
+AUXILIARIES |= {"could", "may", "might", "to", "please", "just", "but", "that", "so", "you", "we", "it", "they", "i"}
+PARTICIPLES_LIKE_THE_VERB = frozenset(
+    {"run", "set", "put", "read", "cut", "hit", "let", "reset", "rerun", "shut", "split"}
+)
+
+NOT, INSTEAD, PURPOSE = "<not>", "<instead>", "<purpose>"
+MUST, SHOULD, CAN, NEED_NOT = "<must>", "<should>", "<can>", "<need not>"
+
+CLAUSES = frozenset({"before", "after", "when", "unless", "until", "while", "because", "so", "otherwise", "but"})
+CLAUSES |= {INSTEAD, PURPOSE, "although", "though", "whereas", "except", "where"}
+REASONS = frozenset({"because", PURPOSE, "otherwise", "which"})
+
+MARKS_APART = (
+    ("<at least>", "<at most>"),
+    ("<more than>", "<less than>"),
+    ("<can>", "<need not>"),
+    ("before", "<instead>"),
+)
+"""Readings of phrases that say the contrary of each other."""
 
 _SHORTEST_STEM = 2
 Groups = dict[str, tuple[int, ...]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sluice.memory.learning.polarity.lexicon import INSTEAD
 from sluice.memory.learning.polarity.tokens import Kind
-from sluice.memory.learning.polarity.vocabulary import INSTEAD
 
 IN_FAVOUR = "<in favour>"
 MAIN = ""

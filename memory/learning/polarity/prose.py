@@ -16,9 +16,8 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from importlib.resources import files
 
-from sluice.memory.learning.polarity.lexicon import Lexicon, lexicon
+from sluice.memory.learning.polarity.lexicon import VOCABULARY, Lexicon, lexicon
 from sluice.memory.learning.polarity.tokens import Kind, tokens_of
-from sluice.memory.learning.polarity.vocabulary import VOCABULARY
 
 PLAIN = frozenset({"not", "no", "never", "neither", "nor", "none", "nothing", "nobody", "cannot"})
 _NEGATING = ("un", "in", "im", "il", "ir", "dis", "non")

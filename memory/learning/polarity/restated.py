@@ -16,10 +16,9 @@ from functools import lru_cache
 from sluice.memory.learning.polarity.clauses import read
 from sluice.memory.learning.polarity.compare import Comparison
 from sluice.memory.learning.polarity.content import Content, content_of, light_words, stem
-from sluice.memory.learning.polarity.lexicon import Lexicon, lexicon
+from sluice.memory.learning.polarity.lexicon import INSTEAD, NOT, Lexicon, lexicon
 from sluice.memory.learning.polarity.normal import MAIN
 from sluice.memory.learning.polarity.tokens import Kind, tokens_of
-from sluice.memory.learning.polarity.vocabulary import INSTEAD, NOT
 
 _KEPT = ("until", "otherwise", "except", "despite", "outside", "out", "only", "first", "last", "most", "least")
 """Cues that both texts must have, or neither."""

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
-from sluice.memory.learning.polarity.lexicon import lexicon
-from sluice.memory.learning.polarity.vocabulary import NOT, VOCABULARY
+from sluice.memory.learning.polarity.lexicon import NOT, VOCABULARY, lexicon
 
 _OTHER_UNITS = frozenset({"M", "S", "H", "D", "b", "Kb", "Mb", "Gb"})
 """Units other than minutes, seconds and bytes: a letter's case distinguishes units."""

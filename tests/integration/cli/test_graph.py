@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sluice.cli.main import app
+from sluice.ledger.graph.changes import Change
 from sluice.workers.processes.watches.graph import CypherFiles
 from sluice.workers.settings import load_settings
 from tests.support.git_checkout import git, ingests, write
@@ -131,7 +132,7 @@ def test_the_status_and_the_proof_that_the_grown_graph_is_the_one_read_anew(slui
     assert "the graph that grew is the same" in sluice("rebuild", *CORPUS, "--prove").stdout
     with instance.context.ledger.graph.snapshot("docs") as rows:
         first = next(rows.rows()).document_id
-    instance.context.ledger.graph.remove("docs", [first], 1_000_000)
+    instance.context.ledger.graph.carry_out("docs", Change(1_000_000, remove=[first]))
     other = sluice("rebuild", *CORPUS, "--prove", "--json")
     assert other.exit_code == 1
     assert json.loads(other.stdout)["differing"] == [first]

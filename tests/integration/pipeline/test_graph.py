@@ -15,6 +15,7 @@ from sluice.contracts.index import GraphDirected, GraphPublished
 from sluice.contracts.ingest import DocumentsRemoved
 from sluice.contracts.operations.forget import Selection
 from sluice.graph.generations.publish import Generation, current, verified
+from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.rows import Totals
 from sluice.workers.graph_handlers import BEHIND_SECONDS, REST, publish_rows
 from sluice.workers.service.caller import OWN_MACHINE
@@ -146,7 +147,7 @@ def test_a_graph_that_was_published_a_moment_ago_is_not_published_again_before_a
     instance: Instance, tmp_path: Path
 ) -> None:
     graph, time = instance.context.ledger.graph, Clock()
-    graph.replace("docs", [graph_row("a")], as_of=1)
+    graph.carry_out("docs", Change(1, replace=[graph_row("a")]))
 
     def publish(*, more_to_come: bool = False) -> Generation | float | None:
         now = datetime.fromtimestamp(time(), UTC)
@@ -154,7 +155,7 @@ def test_a_graph_that_was_published_a_moment_ago_is_not_published_again_before_a
 
     assert isinstance(publish(), Generation)
     assert publish() is None, "all of it is published"
-    graph.replace("docs", [graph_row("b")], as_of=2)
+    graph.carry_out("docs", Change(2, replace=[graph_row("b")]))
     assert publish() == REST * 2.0
     assert publish(more_to_come=True) is None
     time.passes(REST * 2.0)

@@ -14,6 +14,7 @@ from sluice.graph.extract import extract
 from sluice.graph.generations.publish import current, verified
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import read_current_name, rollback
+from sluice.ledger.graph.changes import Change
 from sluice.workers.graph_handlers import REST
 from sluice.workers.processes.watches.graph import GraphWatch
 from sluice.workers.service.caller import OWN_MACHINE, Caller
@@ -165,7 +166,7 @@ def test_rows_that_no_text_states_are_found_by_the_proof_and_put_right_by_a_rebu
     followed.indexes(*FILES)
     followed.instance.works("graph")
     as_of = followed.graph.totals(CORPUS).as_of
-    followed.graph.replace(CORPUS, [graph_row("ghost")], as_of)
+    followed.graph.carry_out(CORPUS, Change(as_of, replace=[graph_row("ghost")]))
     proof = followed.upkeep.prove(CORPUS, OWN_MACHINE)
     assert (proof.is_equal, proof.differing) == (False, ("ghost",))
     followed.rests()

@@ -9,6 +9,7 @@ from functools import lru_cache
 from sluice.contracts.document import document_id_for, sha256_text
 from sluice.contracts.graph.model import Edge, GraphDocument
 from sluice.graph.extract.extract import extract_edges, parser_version
+from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.rows import GraphRow, Identity, row_sha256, sum_sha256
 from sluice.ledger.graph.store import Graphs
 from tests.support.graph.corpus import graph_document
@@ -86,9 +87,9 @@ class Growing:
         if self._stale:
             replaced, removed, as_of = self._choose.choice(self._stale)
             if replaced:
-                self.graph.replace(self.corpus, replaced, as_of)
+                self.graph.carry_out(self.corpus, Change(as_of, replace=replaced))
             if removed:
-                self.graph.remove(self.corpus, removed, as_of)
+                self.graph.carry_out(self.corpus, Change(as_of, remove=removed))
 
     def rows(self) -> list[GraphRow]:
         """What a graph has that is read anew from the corpus as it is, in the order of ids."""
@@ -110,7 +111,7 @@ class Growing:
         self.texts.update(texts)
         self.as_of += 1
         rows = [row_of(graph_document(path, text)) for path, text in texts.items()]
-        self.graph.replace(self.corpus, rows, self.as_of)
+        self.graph.carry_out(self.corpus, Change(self.as_of, replace=rows))
         self._stale.append((rows, [], self.as_of))
 
     def _drop(self, paths: Sequence[str]) -> None:
@@ -118,7 +119,7 @@ class Growing:
             del self.texts[path]
         self.as_of += 1
         ids = [document_id_for(path) for path in paths]
-        self.graph.remove(self.corpus, ids, self.as_of)
+        self.graph.carry_out(self.corpus, Change(self.as_of, remove=ids))
         self._stale.append(([], ids, self.as_of))
 
 

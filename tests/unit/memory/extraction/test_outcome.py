@@ -9,7 +9,7 @@ import pytest
 
 from sluice.contracts.memory.model import IterationOutcome
 from sluice.memory.extraction.agent_run import AgentRun
-from sluice.memory.extraction.outcome import decide_outcome
+from sluice.memory.extraction.extract import decide_outcome
 from tests.support.memory.agent_streams import extracted
 
 SUCCESS: dict[str, Any] = {"type": "result", "subtype": "success", "is_error": False, "result": "Done."}

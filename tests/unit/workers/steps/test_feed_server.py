@@ -11,6 +11,7 @@ import pytest
 
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.graph.model import CitationRow
+from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.reading import Snapshot
 from sluice.ledger.graph.rows import GraphRow
 from sluice.ledger.graph.store import Graphs
@@ -64,13 +65,13 @@ def shown(world: World) -> tuple[Any, ...]:
 def as_built(*rows: GraphRow, as_of: int, graph: Graphs) -> tuple[Any, ...]:
     """What a new server shows of a new graph of these rows."""
     with connected(fake_server()) as other:
-        graph.replace("anew", rows, as_of)
+        graph.carry_out("anew", Change(as_of, replace=rows))
         feed_server("anew", other.server, graph, cast("Any", Index()), seconds=60.0)
         return other.nodes("anew"), other.edges("anew")
 
 
 def test_a_server_that_has_nothing_gets_everything_and_then_nothing_more(world: World, graph: Graphs) -> None:
-    graph.replace("docs", [A, B], as_of=4)
+    graph.carry_out("docs", Change(4, replace=[A, B]))
     done = feed(world, graph)
     assert (done.is_level, done.fed.stored, done.totals) == (True, 2, graph.totals("docs"))
     assert shown(world) == as_built(A, B, as_of=4, graph=graph)
@@ -80,11 +81,11 @@ def test_a_server_that_has_nothing_gets_everything_and_then_nothing_more(world: 
 
 
 def test_only_what_differs_is_sent(world: World, graph: Graphs) -> None:
-    graph.replace("docs", [A, B], as_of=4)
+    graph.carry_out("docs", Change(4, replace=[A, B]))
     feed(world, graph)
     newer = graph_row("a", refers("a", "b.h", 2), content="newer")
-    graph.replace("docs", [newer], as_of=6)
-    graph.remove("docs", ["b"], as_of=6)
+    graph.carry_out("docs", Change(6, replace=[newer]))
+    graph.carry_out("docs", Change(6, remove=["b"]))
     done = feed(world, graph)
     assert (done.is_level, done.fed.stored, done.fed.removed) == (True, 1, 1)
     assert shown(world) == as_built(newer, as_of=6, graph=graph)
@@ -97,14 +98,16 @@ def test_in_whatever_order_documents_came_the_server_is_the_one_that_was_fed_at_
     changes = [A, B, graph_row("c", refers("c", "a.f", 1))]
     with connected(fake_server()) as world:
         for number in order:
-            graph.replace("docs", [changes[number]], as_of=4)
+            graph.carry_out("docs", Change(4, replace=[changes[number]]))
             feed(world, graph)
         assert shown(world) == as_built(*changes, as_of=4, graph=graph)
 
 
 def test_a_pass_that_is_cut_short_is_gone_on_with(world: World, graph: Graphs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step, "DOCUMENTS_AT_ONCE", 2)
-    graph.replace("docs", [graph_row(f"d{number}", refers(f"d{number}", "x", 1)) for number in range(5)], as_of=4)
+    graph.carry_out(
+        "docs", Change(4, replace=[graph_row(f"d{number}", refers(f"d{number}", "x", 1)) for number in range(5)])
+    )
     time = iter(range(100))
     passes = [feed(world, graph, seconds=2.5, clock=lambda: float(next(time))) for _ in range(2)]
     assert [(one.is_level, one.fed.stored) for one in passes] == [(False, 4), (True, 1)]
@@ -112,7 +115,7 @@ def test_a_pass_that_is_cut_short_is_gone_on_with(world: World, graph: Graphs, m
 
 def test_a_server_that_fails_in_the_midst_is_level_after_the_next_pass(world: World, graph: Graphs) -> None:
     assert world.fake is not None
-    graph.replace("docs", [A, B], as_of=4)
+    graph.carry_out("docs", Change(4, replace=[A, B]))
     world.fake.behaviour.hang_up_at = "LINKS_TO]->(b)"
     impatient = World(world.settings.model_copy(update={"timeout_seconds": 0.3}), world.fake)
     with pytest.raises(Unavailable):
@@ -125,17 +128,17 @@ def test_a_server_that_fails_in_the_midst_is_level_after_the_next_pass(world: Wo
 
 
 def test_a_server_that_was_emptied_is_filled_again(world: World, graph: Graphs) -> None:
-    graph.replace("docs", [A, B], as_of=4)
+    graph.carry_out("docs", Change(4, replace=[A, B]))
     feed(world, graph)
     world.server.drop_corpus("docs")
     assert feed(world, graph).fed.stored == 2
 
 
 def test_a_server_that_is_ahead_of_an_index_that_was_set_back_follows_it(world: World, graph: Graphs) -> None:
-    graph.replace("docs", [graph_row("a", refers("a", "later", 1), content="later"), B], as_of=40)
+    graph.carry_out("docs", Change(40, replace=[graph_row("a", refers("a", "later", 1), content="later"), B]))
     feed(world, graph)
     graph.forget_versions("docs")
-    graph.replace("docs", [A], as_of=4)
+    graph.carry_out("docs", Change(4, replace=[A]))
     done = feed(world, graph)
     assert done.is_level
     assert done.fed.outdated == ("a",)
@@ -143,7 +146,7 @@ def test_a_server_that_is_ahead_of_an_index_that_was_set_back_follows_it(world: 
 
 
 def test_another_model_sends_every_vector_anew(world: World, graph: Graphs) -> None:
-    graph.replace("docs", [A, B], as_of=4)
+    graph.carry_out("docs", Change(4, replace=[A, B]))
     feed(world, graph, Index(None))
     assert not world.server.retrieve("docs", (1.0, 0.0, 0.0), "model-a", 2).documents
     assert feed(world, graph, Index("model-b")).fed.stored == 2
@@ -154,7 +157,7 @@ def test_vectors_that_the_vector_index_does_not_take_are_left_out_until_its_owne
     world: World, graph: Graphs
 ) -> None:
     assert world.fake is not None
-    graph.replace("docs", [A, B], as_of=4)
+    graph.carry_out("docs", Change(4, replace=[A, B]))
     feed(world, graph)
     wide = Index("model-c", dimension=5)
     assert feed(world, graph, wide).fed.stored == 2
@@ -172,7 +175,7 @@ def test_citations_come_along_and_are_sent_where_they_alone_changed(
 ) -> None:
     cited: Mapping[str, list[CitationRow]] = {"docs": [CitationRow("a", "talk", (1,))]}
     monkeypatch.setattr(Snapshot, "citations", lambda snapshot: iter(cited["docs"]))
-    graph.replace("docs", [A], as_of=4)
+    graph.carry_out("docs", Change(4, replace=[A]))
     feed(world, graph)
     assert ("CITED_BY", "a", "talk", "") in world.edges("docs")
     cited["docs"].append(CitationRow("a", "another"))
