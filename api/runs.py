@@ -197,8 +197,9 @@ async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> 
             for seen, event in found:
                 yield format_sse_event(data_str=event.model_dump_json(), event=event.kind, id=str(seen))
                 has_ended = has_ended or event.kind == "RunFinished"
-            if not found and not has_ended:
-                has_ended = await run_in_threadpool(ledger.status_of, run_id) in ENDED
+            if not found and not has_ended and await run_in_threadpool(ledger.status_of, run_id) in ENDED:
+                has_ended = True
+                continue  # its last events may have come between the two reads
             if has_ended and not follow and len(found) < EVENTS_AT_ONCE:
                 return
             pause = PATIENCE_SECONDS if found else min(2 * pause, LONGEST_PATIENCE_SECONDS)

@@ -53,12 +53,9 @@ class Tenant:
     """A key limited to one corpus, and what is asked with it."""
 
     def __init__(self, instance: Instance, corpus: str) -> None:
-        made = instance.sluice("keys", corpus, "--create", "--role", "agent", "--corpus", corpus, "--json")
-        assert made.returncode == 0, made.stdout + made.stderr
         self.corpus = corpus
-        self.http = httpx.Client(
-            base_url=instance.url, timeout=180, headers={"Authorization": f"Bearer {json.loads(made.stdout)['key']}"}
-        )
+        authorization = {"Authorization": f"Bearer {instance.agent_key(corpus)}"}
+        self.http = httpx.Client(base_url=instance.url, timeout=180, headers=authorization)
 
     def ask(self, number: int) -> dict[str, Any]:
         """Ask something that the corpus does not hold; the finished run."""

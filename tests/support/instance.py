@@ -118,6 +118,12 @@ class Instance:
             check=False,
         )
 
+    def agent_key(self, corpus: str) -> str:
+        """A new key of an agent, limited to this corpus."""
+        made = self.sluice("keys", corpus, "--create", "--role", "agent", "--corpus", corpus, "--json")
+        assert made.returncode == 0, made.stdout + made.stderr
+        return str(json.loads(made.stdout)["key"])
+
     def ask(self, query: str, **fields: Any) -> dict[str, Any]:
         """`POST /v1/gate` with `wait`; the finished run."""
         response = self.http.post("/v1/gate", json={"query": query, "wait": True, **fields})

@@ -24,14 +24,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from sluice.ledger.ledger import Ledger
 from sluice.workers.processes.procfs import anonymous_bytes
-from sluice.workers.service.api_keys import ApiKeys
-from sluice.workers.settings import Settings
 from tests.support.instance import Instance
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 POST = b"POST /v1/gate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+FIELDS = b"".join(b"X-%d: %b\r\n" % (number, b"v" * 200) for number in range(300))
+HALF_A_BODY = POST + b"Content-Length: 1000\r\n\r\n{"
 HEADS, HALVES, FOLLOWERS = 2, 400, 600
 MOST_BYTES = 400_000_000
 """Sent at most by each of the endless ones, so that a server without limits lives on."""
@@ -79,6 +78,11 @@ def held(port: int, request: bytes, count: int, until: float) -> Iterator[str]:
         for _ in range(len(waiting.get_map())):
             yield "held open"
         time.sleep(max(0.0, until - time.monotonic()))
+
+
+def following(events: str, key: str) -> bytes:
+    """The request of a follower, who stays when the run has ended."""
+    return f"GET {events}?follow=true HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
 
 
 def attack(make: Callable[..., Iterator[str]], arguments: tuple[object, ...], seconds: float, found: object) -> None:
@@ -131,8 +135,7 @@ def main() -> int:
     table = Table("attack", "p50 / p95 before, ms", "during", "after", "memory of the interface, MB", "connections")
     felt = False
     with tempfile.TemporaryDirectory() as folder, Instance(Path(folder)) as instance:
-        with Ledger(Settings(data_dir=instance.data_dir).ledger_location) as ledger:
-            (_, tenant), (_, other) = (ApiKeys(ledger).create(name, "agent", [name]) for name in ("calm", "wild"))
+        tenant, other = instance.agent_key("calm"), instance.agent_key("wild")
         told = {"Authorization": f"Bearer {tenant}"}
         documents = [{"id": f"d{n}", "text": f"A lease of kind {n} is renewed by a heartbeat."} for n in range(50)]
         added = instance.http.post("/v1/documents", json={"corpus": "calm", "documents": documents}, headers=told)
@@ -140,14 +143,12 @@ def main() -> int:
             time.sleep(0.2)
         begun = {"query": "what is a lease", "corpus": "wild"}
         run = instance.http.post("/v1/gate", json=begun, headers={"Authorization": f"Bearer {other}"}).json()
-        follow = f"GET {run['links']['events']}?follow=true HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {other}\r\n\r\n"
-        fields = b"".join(b"X-%d: %b\r\n" % (number, b"v" * 200) for number in range(300))
         for name, make, arguments, processes in (
-            ("endless fields", endless, (GET, fields), HEADS),
+            ("endless fields", endless, (GET, FIELDS), HEADS),
             ("an endless value", endless, (GET + b"X: ", b"a" * 65_536), HEADS),
             ("half a head", held, (GET, HALVES), 1),
-            ("half a body", held, (POST + b"Content-Length: 1000\r\n\r\n{", HALVES), 1),
-            ("event followers of one key", held, (follow.encode(), FOLLOWERS), 1),
+            ("half a body", held, (HALF_A_BODY, HALVES), 1),
+            ("event followers of one key", held, (following(run["links"]["events"], other), FOLLOWERS), 1),
         ):
             interface = instance.processes["api"]
             before, memory = queries(instance.port, tenant, seconds), [anonymous_bytes(interface)]

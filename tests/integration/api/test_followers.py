@@ -6,7 +6,9 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
+from sluice.contracts.api import ENDED, RunStatus
 from sluice.contracts.event import Event
 from sluice.contracts.gate import GateRequested
 from sluice.contracts.ids import new_run_id
@@ -62,3 +64,19 @@ def test_a_key_follows_and_waits_for_so_many_runs_and_no_other_key_feels_it(
                 return stream.status_code == 200
 
         until(has_place)
+
+
+def test_a_stream_tells_the_end_that_came_between_two_of_its_reads(
+    http: TestClient, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = begun(ledger)
+    status_of = ledger.status_of
+
+    def of_a_run_that_ends_just_now(run_id: str) -> RunStatus:
+        if status_of(run_id) not in ENDED:
+            ledger.cancel(run_id)
+        return status_of(run_id)
+
+    read: Ledger = http.app.state.instance.context.ledger  # type: ignore[attr-defined]
+    monkeypatch.setattr(read, "status_of", of_a_run_that_ends_just_now)
+    assert "event: RunFinished" in http.get(f"/v1/runs/{run_id}/events").text
