@@ -17,7 +17,7 @@ import tinycss2
 
 from sluice.ingest.extract.css.bounded_cache import kept_if_short
 from sluice.ingest.extract.css.colours import BLACK, LEAST_CONTRAST, LINK, WHITE, Colour, colour_of, contrast, over
-from sluice.ingest.extract.css.selectors import MAYBE, NO, Matching
+from sluice.ingest.extract.css.selectors import MAYBE, NO, Matching, split_at_commas
 from sluice.ingest.extract.css.sheet import Declaration, Rule, Sheets, declaration_of, media_holds
 from sluice.ingest.extract.css.visibility import (
     HIDES,
@@ -46,6 +46,10 @@ FARTHEST_COVER = 400.0
 FARTHEST_CLIPPED = 300.0
 """Pixels by which a box may lie to the right or below within one that cuts off what does not fit."""
 _MOVES = frozenset(("margin", "inset", "transform", "translate"))
+_FAINT, _THICKEST, _LONGEST_SHADOW = 0.2, 20.0, 8.0
+"""Alpha of what covers nothing, and pixels of borders and of shadows that do not."""
+_FIRST_NODES = 300
+_CLOSED = frozenset(("hidden", "popover"))
 _MOST_SUBSTITUTED, _MOST_VALUE_CHARS, _MOST_COLOURS = 10, 1_000, 8
 _MOST_STYLE_CHARS = 50_000
 _INLINE_RANK = (3_000_000, (1_000, 0, 0), 0)
@@ -53,7 +57,11 @@ _NOT_RENDERED = frozenset(("template", "noscript", "iframe", "noembed", "noframe
 _HINTS = {"color": "color", "bgcolor": "background-color", "text": "color", "background": "background-image"}
 """Attributes of old HTML, and the properties that they set."""
 _HINTED = {"color": ("font",), "text": ("body",)}
-_PAINTING = frozenset(("border", "box-shadow", "backdrop-filter"))
+_PLAIN_COLOUR = re.compile(r"#?[0-9a-f]{6}|#[0-9a-f]{3}|(?!transparent)[a-z]+")
+"""Colours that an attribute of old HTML and a style understand alike."""
+_CENTRING = {"translatex(-50%)": "left", "translatey(-50%)": "top", "translate(-50%)": "left"}
+_CENTRING |= {"translate(-50%,-50%)": "left top", "translate(-50%,0)": "left", "translate(0,-50%)": "top"}
+"""Moves back by half of a box, and the moves forth by half of the box around that they follow."""
 _GONE = ("none", "hidden", "collapse", "0", "0.0", ".0", "0%")
 _NAMELESS: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
 _GROUNDS = ("background", "background-color", "background-image")
@@ -133,6 +141,8 @@ class Cascade:
         self._named = frozenset(name.lower() for rule in self.sheets.rules for name in rule.selector.names())
         self._known: dict[tuple[frozenset[str], frozenset[str]], tuple[frozenset[str], frozenset[str]]] = {}
         self._candidates: dict[tuple[str, frozenset[str]], tuple[list[Rule], list[Rule]]] = {}
+        bodies = (nodes.attributes[node] for node, tag in enumerate(nodes.tags[:_FIRST_NODES]) if tag == "body")
+        self._link = next((body["link"] for body in bodies if body.get("link")), "")
         self.start(trusts_body=False)
 
     def start(self, *, trusts_body: bool) -> None:
@@ -145,14 +155,13 @@ class Cascade:
 
     def place(self, node: int) -> _Place:
         """Return what is known of an element or a text."""
-        parent = self._nodes.parents[node]
-        around = self._places[parent] if parent >= 0 else self._first
+        around = self.around(node)
         tag, attributes = self._nodes.tags[node], self._nodes.attributes[node]
         if not tag:
             return around
         names, lower = self._names_of(node) if attributes else _NAMELESS
         by_names, others = self._rules_for(tag, lower)
-        hints = tuple(_hints(tag, attributes)) if attributes else ()
+        hints = tuple(_hints(tag, attributes, self._link)) if attributes or tag == "dialog" else ()
         own = attributes.get("style") or ""
         is_spent = self._matching.is_spent()
         matched = [] if is_spent else self._matched(node, others)
@@ -164,6 +173,11 @@ class Cascade:
             place = around.below[key] = self._placed(around, tag, matched, hints, own)
         self._places[node] = place
         return place
+
+    def around(self, node: int) -> _Place:
+        """Return what is known of the element around."""
+        parent = self._nodes.parents[node]
+        return self._places[parent] if parent >= 0 else self._first
 
     def _names_of(self, node: int) -> tuple[frozenset[str], frozenset[str]]:
         """Return an element's ids and classes that selectors name, as written and in lower case."""
@@ -198,7 +212,9 @@ class Cascade:
             inner = replace(look, grounds=look.behind) if tag in BLOCKS and look.grounds is not look.behind else look
             return _Place(inner, shows_text=around.shows_text if inner is look else inner.shows_text())
         mine = [one for one in matched if one[0].selector.pseudo in ("", "part")]
-        styler = _Styler(self.sheets, look, tag, ignores_hiding=self._trusts_body and tag in ("html", "body"))
+        styler = _Styler(
+            self.sheets, look, tag, ignores_hiding=self._trusts_body and not hints and tag in ("html", "body")
+        )
         winners = _winners(mine, hints, own)
         found = styler.styled(winners)
         if found is None:
@@ -228,6 +244,7 @@ def hides(style: str) -> bool:
 def _sheets_of(nodes: Nodes) -> Sheets:
     sheets = Sheets()
     inert_to = 0
+    is_chosen = any(get("http-equiv", "").lower() == "default-style" for get in (one.get for one in nodes.attributes))
     for node, tag in enumerate(nodes.tags):
         if tag in _NOT_RENDERED:
             inert_to = max(inert_to, nodes.ends[node])
@@ -241,24 +258,36 @@ def _sheets_of(nodes: Nodes) -> Sheets:
         is_doubtful = answer is None or "title" in nodes.attributes[node]
         if tag == "style":
             sheets.read("".join(nodes.texts[node : nodes.ends[node]]), is_doubtful=is_doubtful)
-        elif "stylesheet" in relation:
-            sheets.link(get("href") or "", is_doubtful=is_doubtful or "alternate" in relation)
+        elif "stylesheet" in relation and (is_chosen or "alternate" not in relation):
+            sheets.link(get("href") or "", is_doubtful=is_doubtful)
     return sheets
 
 
-def _hints(tag: str, attributes: Mapping[str, str]) -> Iterator[Declaration]:
+def _hints(tag: str, attributes: Mapping[str, str], link: str) -> Iterator[Declaration]:
     for name, set_by in _HINTS.items():
         value = attributes.get(name)
         if value and tag in _HINTED.get(name, (tag,)):
-            value = value.strip().lower()
-            is_bare = name != "background" and colour_of(value) is None and colour_of(f"#{value}") is not None
-            yield set_by, f"url({value!r})" if name == "background" else f"#{value}" if is_bare else value, False
+            yield set_by, f"url({value!r})" if name == "background" else _colour_attribute(value), False
     if tag == "a" and "href" in attributes:
-        yield "color", "-link", False
+        yield "color", _colour_attribute(link) if link else "-link", False
+    if "popover" in attributes or tag == "dialog":
+        yield from (("position", "absolute", False), ("background-color", "#fff", False), ("color", "#000", False))
+    if attributes.get("hidden", "").strip().lower() == "until-found":
+        yield "content-visibility", "hidden", False
+    elif not _CLOSED.isdisjoint(attributes) or (tag == "dialog" and "open" not in attributes):
+        yield "display", "none", False
     if tag == "bdo":
         yield "unicode-bidi", "bidi-override", False
     if tag == "mark":
         yield from (("color", "#000", False), ("background-color", "#ff0", False))
+
+
+def _colour_attribute(value: str) -> str:
+    value = value.strip().lower()
+    if not _PLAIN_COLOUR.fullmatch(value):
+        return UNKNOWN
+    value = f"#{value}" if colour_of(value) is None and len(value) == 6 else value
+    return value if colour_of(value) else UNKNOWN
 
 
 @kept_if_short(8_192)
@@ -326,6 +355,7 @@ class _Styler:
         unreadable = set(look.unreadable)
         strength, back, forth = look.strength, look.back, look.forth
         values = {name: [*map(self._with_variables, one)] for name, one in winners.items() if not name.startswith("--")}
+        self._take_centring_away(values)
         for name, given in values.items():
             kind = named(name)
             if kind in ("color", "text-fill-color", "font-size", *_GROUNDS):
@@ -370,6 +400,16 @@ class _Styler:
         )
         return self._coloured(look, values)
 
+    def _take_centring_away(self, values: dict[str, list[str]]) -> None:
+        """Forget a move to the middle of the box around: half of that forth, and half of the box's own size back."""
+        moves = values.get("transform", [])
+        move = re.sub(r",? +", ",", moves[0]) if len(moves) == 1 else ""
+        sides = _CENTRING.get(move, "").split()
+        is_placed = values.get("position") in (["absolute"], ["fixed"])
+        if sides and is_placed and all(values.get(side) == ["50%"] for side in sides):
+            for side in ("transform", *sides):
+                del values[side]
+
     def paints_over(self, winners: Winners, *, is_generated: bool = False) -> bool:
         """Return whether an element, or one that a rule generates, is moved and may cover what is around it."""
         if is_generated and all(value in ("none", "normal") for value in winners.get("content", ["none"])):
@@ -380,8 +420,7 @@ class _Styler:
         if any(named(name).partition(":")[0] in _MOVES and _is_far(value) for name in values for value in values[name]):
             return False
         self._read_box(values)
-        draws = not _PAINTING.isdisjoint(values) or any("url(" in value for value in values.get("content", ()))
-        if is_generated and self._is_over and not self._is_thin and draws:
+        if is_generated and self._is_over and not self._is_thin and any("url(" in one for one in values["content"]):
             return True
         painted = self._coloured(self._look, values, is_box=True)
         return self.covers if painted is not None else True
@@ -456,6 +495,7 @@ class _Styler:
                     else:
                         added |= seen
         self.covers = (is_painted or self._tag in _IMAGES) and self._is_over and not self._is_thin
+        self.covers = self.covers or (_draws(values) and (self._is_over or "position" in values))
         self.covers = self.covers and not any(value.startswith("-") for value in values.get("z-index", ()))
         if self._display == "contents":
             return replace(look, inks=inks, fills=fills, unreadable=frozenset(unreadable))
@@ -565,18 +605,19 @@ def _paint_of(value: str) -> _Paint:
         False,
         False,
         False,
-        len(value) > 10 * _MOST_VALUE_CHARS,
+        len(value) > 10 * _MOST_VALUE_CHARS or UNKNOWN in value,
     )
     for piece in tokens_of(value[: 10 * _MOST_VALUE_CHARS]):
         colour = colour_of(written([piece]))
         if colour is not None:
             colours += [colour] if colour.alpha else []
-            is_painted = is_painted or colour.alpha > 0.2
+            is_painted = is_painted or colour.alpha > _FAINT
         elif piece.type == "function" and piece.lower_name.endswith("gradient"):
             stops = [colour_of(written([one])) for one in piece.arguments]
             known = [one for one in stops if one is not None]
             colours += [one for one in known if one.alpha]
-            has_gradient = is_painted = True
+            has_gradient = True
+            is_painted = is_painted or not known or any(one.alpha > _FAINT for one in known)
             is_unknown = (
                 is_unknown
                 or not known
@@ -609,6 +650,27 @@ def _pixels(value: str) -> float | None:
         return None
     found = amount_of(tokens[0])
     return found[0] if found else None
+
+
+def _draws(values: Winners) -> bool:
+    """Return whether a box paints over more than its lines by a border, a shadow or a filter of what lies behind."""
+    if any(value != "none" for value in values.get("backdrop-filter", ())):
+        return True
+    for name, given in values.items():
+        if name.startswith("border") and named(name) == "border":
+            if any(amount > _THICKEST for value in given for amount in _lengths(tokens_of(value))):
+                return True
+        elif name == "box-shadow":
+            for value in given:
+                for shadow in split_at_commas(tokens_of(value)):
+                    across, down, blur, spread, *_ = *_lengths(shadow), 0.0, 0.0, 0.0, 0.0
+                    if max(abs(across), abs(down)) + spread - blur > _LONGEST_SHADOW:
+                        return True
+    return False
+
+
+def _lengths(tokens: Sequence[Any]) -> list[float]:
+    return [found[0] for found in map(amount_of, tokens) if found is not None]
 
 
 def _is_far(value: str) -> bool:

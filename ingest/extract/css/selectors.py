@@ -76,7 +76,7 @@ def selectors_of(tokens: Sequence[Any], around: Sequence[Selector] | None = None
     """Parse a list of selectors within a rule of those `around`; empty if a browser would drop it."""
     found = []
     try:
-        for part in _split(tokens):
+        for part in split_at_commas(tokens):
             selector = _Parser(around, nested).read(part, is_relative=around is not None)
             if selector is not None:
                 found.append(selector)
@@ -85,7 +85,8 @@ def selectors_of(tokens: Sequence[Any], around: Sequence[Selector] | None = None
     return found
 
 
-def _split(tokens: Sequence[Any]) -> Iterator[list[Any]]:
+def split_at_commas(tokens: Sequence[Any]) -> Iterator[list[Any]]:
+    """Yield the parts of a list."""
     part: list[Any] = []
     for piece in tokens:
         if piece == ",":
@@ -204,7 +205,13 @@ class _Parser:
             return lambda page, node: YES if page.nodes.ends[node] == node + 1 else NO
         if name in _PLACES:
             return _placed(_PLACES[name], 0, 1)
+        if name in ("lang", "dir") and arguments is not None:
+            return _inherited(name, written(arguments).strip(" \"'").lower())
         if name in _NTH and arguments is not None:
+            of = next((at for at, one in enumerate(arguments) if one.type == "ident" and one.lower_value == "of"), -1)
+            if of > 0 and self._nested < _MOST_NESTED:
+                counted = self._weighed(selectors_of(arguments[of + 1 :], nested=self._nested + 1))
+                return lambda page, node: min(MAYBE, page.any(node, counted))
             try:
                 formula = nth.parse_nth(arguments)
             except (StopIteration, ValueError):  # the parser's own, for `+` alone
@@ -218,7 +225,7 @@ class _Parser:
         if self._nested >= _MOST_NESTED:
             return _maybe
         found: list[Selector] = []
-        for part in _split(arguments):
+        for part in split_at_commas(arguments):
             try:
                 selector = _Parser(self._around, self._nested + 1).read(part, is_relative=name == "has")
             except _Invalid:
@@ -226,18 +233,33 @@ class _Parser:
             if selector is not None:
                 found.append(selector)
         if name != "where":
-            heaviest = max((one.specificity for one in found), default=(0, 0, 0))
-            self._weights = [a + b for a, b in zip(self._weights, heaviest, strict=True)]
+            self._weighed(found)
         if name == "has":
             return lambda page, node: page.has(node, found)
         among = lambda page, node: page.any(node, found)  # noqa: E731 - a test, as the others are
         return among if name != "not" else lambda page, node: YES - page.any(node, found)
 
     def _among(self, around: Sequence[Selector]) -> Test:
-        heaviest = max((one.specificity for one in around), default=(0, 0, 0))
-        self._weights = [a + b for a, b in zip(self._weights, heaviest, strict=True)]
         self._by_names = False
+        self._weighed(around)
         return lambda page, node: page.any(node, around)
+
+    def _weighed(self, among: Sequence[Selector]) -> Sequence[Selector]:
+        heaviest = max((one.specificity for one in among), default=(0, 0, 0))
+        self._weights = [a + b for a, b in zip(self._weights, heaviest, strict=True)]
+        return among
+
+
+def _inherited(name: str, wanted: str) -> Test:
+    """Compare a language or a direction with what the nearest element says; HTTP may name a page's language."""
+
+    def test(page: Matching, node: int) -> int:
+        said = page.inherited(node, name)
+        if said is None or not re.fullmatch(r"[\w-]+", wanted) or (name == "dir" and said not in ("ltr", "rtl")):
+            return NO if said is None and wanted == "rtl" else MAYBE
+        return YES if f"{said}-".startswith(f"{wanted}-") else NO
+
+    return test
 
 
 def _maybe(*_: object) -> int:
@@ -313,6 +335,15 @@ class Matching:
             self._names[key] = frozenset(written), frozenset(map(str.lower, written))
         return self._names[key]
 
+    def inherited(self, node: int, name: str) -> str | None:
+        """Return the nearest value of an attribute around, in lower case."""
+        while (
+            node >= 0 and name not in self.nodes.attributes[node] and self._left > 0 and self.nodes.tags[node] != "bdi"
+        ):
+            self._left -= 1
+            node = self.nodes.parents[node]
+        return self.nodes.attributes[node].get(name, "").strip().lower() if node >= 0 else None
+
     def is_spent(self) -> bool:
         """Return whether no comparison is left."""
         return self._left <= 0
@@ -330,16 +361,23 @@ class Matching:
         """Return whether something matches one of the relative `selectors`; one with siblings or several parts may."""
         best = NO
         for one in selectors:
-            first = one.compounds[0]
-            if len(one.compounds) > 1 or first.combinator not in (" ", ">"):
+            first, parent = one.compounds[0], self.nodes.parents[node]
+            if len(one.compounds) > 1:
                 best = max(best, MAYBE)
                 continue
-            for within in range(node + 1, self.nodes.ends[node]):
+            is_beside = first.combinator in ("+", "~")
+            start, end = (
+                (self.nodes.ends[node], self.nodes.ends[parent]) if is_beside else (node + 1, self.nodes.ends[node])
+            )
+            above = parent if is_beside else node
+            for within in range(start, end):
                 if best == YES or self._left <= 0:
                     break
                 self._left -= 1
-                if self.nodes.tags[within] and (first.combinator == " " or self.nodes.parents[within] == node):
+                if self.nodes.tags[within] and (first.combinator == " " or self.nodes.parents[within] == above):
                     best = max(best, self._is(within, first))
+                    if first.combinator == "+":
+                        break
         return best if self._left > 0 else max(best, MAYBE)
 
     def _match(self, node: int, compounds: tuple[Compound, ...], last: int) -> int:

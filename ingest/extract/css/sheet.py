@@ -133,8 +133,8 @@ class Sheets:
             for one in condition.split(","):
                 self._layers.setdefault(one.strip(), len(self._layers))
         elif name not in table().idle and rule.content is not None:
-            if name == "media":
-                answer = media_holds(condition)
+            if name in ("media", "supports"):
+                answer = media_holds(condition if name == "media" else condition.replace("(", "supports("))
                 if answer is False:
                     return
                 within = replace(within, is_doubtful=around.is_doubtful or answer is None)

@@ -194,6 +194,8 @@ def _transformed(tokens: Sequence[Any]) -> Verdict:
         arguments = [one for one in token.arguments if one.type not in ("whitespace", "comment") and one != ","]
         amounts = [amount_of(one) for one in arguments]
         name = token.lower_name
+        if name in ("translatez", "translate3d") and not _is_still(arguments[-1:]):
+            return HIDES  # behind the reader's eye
         if name.startswith("translate") and all(amounts):
             for number, _ in filter(None, amounts):
                 back, forth = max(back, -number), max(forth, number)

@@ -40,6 +40,8 @@ _SPACE_IS_NOTHING = (BLOCKS | {"head", "script", "style", "meta", "link"}) - {"p
 _PROGRAMS = frozenset(("script", "style"))
 """Elements whose text may be megabytes and is never shown; code that reads it cleans it itself."""
 _UNUSUAL = re.compile(r"[^\t\n -~]")
+_ROOT = re.compile(r"<(?:html|body)\b[^>]*>", re.IGNORECASE)
+_MOST_ROOTS = 50
 _NONE: Mapping[str, str] = {}
 _Event = Mapping[str, str] | str | None
 
@@ -84,7 +86,21 @@ def read_nodes(page: str) -> Nodes:
     page = page.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     if declaration := _DECLARATION.match(page):
         page = page[declaration.end() :]
-    return _arranged(_events(page)) if page.strip() else Nodes()
+    if not page.strip():
+        return Nodes()
+    nodes = _arranged(_events(page))
+    for tag in _ROOT.findall(page)[:_MOST_ROOTS] if page.lower().count("<body") > 1 else ():
+        _add_attributes(nodes, tag)
+    return nodes
+
+
+def _add_attributes(nodes: Nodes, tag: str) -> None:
+    """Give the page's root or body what a later tag adds to it (HTML, 13.2.6.4.7)."""
+    again = _arranged(_events(tag))
+    for number, name in enumerate(again.tags):
+        first = next((node for node, other in enumerate(nodes.tags) if other == name), -1)
+        if again.attributes[number] and first >= 0:
+            nodes.attributes[first] = {**again.attributes[number], **nodes.attributes[first]}
 
 
 class _Enough(Exception):

@@ -16,7 +16,7 @@ from sluice.ingest.extract.html.nodes import Nodes
 _NEVER_READ = frozenset(
     [
         *("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "applet", "portal"),
-        *("title", "audio", "video", "map", "link", "meta", "base", "dialog", "frame", "frameset", "noembed", "button"),
+        *("title", "audio", "video", "map", "link", "meta", "base", "frame", "frameset", "noembed", "button"),
         *("input", "select", "textarea", "datalist", "progress", "meter", "annotation", "annotation-xml", "rp"),
         *("option", "optgroup", "noframes", "marquee", "mphantom", "maction", "fencedframe", "permission"),
     ]
@@ -27,7 +27,6 @@ _FOR_SCREEN_READERS = frozenset(
 """Classes of the common style sheets, which mostly lie elsewhere, for text that is heard and not seen."""
 _HIDING = frozenset(("d-none", "hidden", "invisible", "opacity-0", "text-transparent", "is-hidden", "u-hidden"))
 """Classes of the common style sheets, which mostly lie elsewhere, that hide an element."""
-_HIDING_ATTRIBUTES = frozenset(("hidden", "popover", "inert"))
 _SHOWN_AGAIN = re.compile(r"d-(?:sm|md|lg|xl|xxl)-(?!none)|\S+:(?!hidden|invisible|opacity-0)")
 """A class beside them that shows an element on wide windows, or after an event."""
 
@@ -67,6 +66,12 @@ def _seen(nodes: Nodes, cascade: Cascade) -> list[int]:
         place = cascade.place(node)
         if place.covers:
             covers.append(node)
+        if tag in ("col", "colgroup") and (
+            place.is_hidden or place.look != cascade.around(node).look
+        ):  # what it says holds of all cells below
+            table = next((above for above in nodes.ancestors(node) if tags[above] == "table"), node)
+            node = ends[table]
+            continue
         if place.is_hidden or (tag == "details" and not _says_what_it_holds(nodes, node)):
             node = ends[node]
             continue
@@ -152,8 +157,8 @@ def _says_what_it_holds(nodes: Nodes, details: int) -> bool:
 
 
 def _is_marked_hidden(attributes: Mapping[str, str]) -> bool:
-    # `hidden` hides by being there: `hidden=no` does too. A `popover` is closed at first.
-    if not _HIDING_ATTRIBUTES.isdisjoint(attributes) or attributes.get("aria-hidden", "").strip().lower() == "true":
+    # Text for the eyes alone is what an icon stands for, or a formula a second time.
+    if attributes.get("aria-hidden", "").strip().lower() == "true":
         return True
     names = attributes.get("class")
     if names is None:

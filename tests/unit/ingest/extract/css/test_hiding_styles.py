@@ -215,6 +215,7 @@ SHOWING = (
     ".x{display:var(--unknown)} .x{color:var(--unknown)}",
     "main{background:#fff} .x{--tw-scale-x:1;transform:translate(var(--tw-y, 0), 0) scaleX(var(--tw-scale-x))}",
     "@scope (.y){.x{display:none}}",
+    "@supports not (display:grid){.x{display:none}}",
 )
 
 
@@ -248,7 +249,9 @@ UNSURE = (
     "box-shadow:inset 0 0 0 200px #000",
     "vertical-align:-9999px",
     "word-spacing:-5em",
-    "order:-1",
+    "transform:translateZ(160px)",
+    "transform:translate(-50%,-50%)",
+    "left:50%;transform:translateX(-50%)",
     "all:unset",
     "color:rgb(from white r g b)",
     "filter:brightness(0) invert(1)",
@@ -317,7 +320,19 @@ BODIES = (
     "<p>@</p><img src=x style='position:relative;top:-3em;width:100%;height:3em'>",
     "<div style='display:grid'><p style='grid-area:1/1'>@</p><p style='grid-area:1/1;background:#fff'>a</p></div>",
     "<marquee>@</marquee>",
-    "<div inert>@</div>",
+    "<p hidden style='position:absolute'>@</p>",
+    "<p>@</p><p style='position:relative;background:#fff;box-shadow:0 -24px 0 #fff'>a</p>",
+    "<div style='position:relative'><p>@</p><div style='position:absolute;inset:0;backdrop-filter:brightness(0)'></div></div>",
+    "<table bgcolor=chucknorris><tr><td><font color=#c00000>@</font></td></tr></table>",
+    "<table><col style='visibility:collapse'><tr><td>@</td></tr></table>",
+    "<table><colgroup><col><col style='background:#000'></colgroup><tr><td>a</td><td>@</td></tr></table>",
+    "<a href=a>@</a><body link=white>",
+    "<style>.q .y{display:none}</style><p class=y>@</p><body class=q>",
+    "<style>:nth-child(1 of main .y){display:none}.y{display:block}</style><p class=y>@</p>",
+    "<style>.y:lang(cy){display:none}</style><div lang=cy-GB><p class=y>@</p></div>",
+    "<style>p:has(~ hr){display:none}</style><div><p>@</p><i>a</i><hr></div>",
+    "<dialog><p>@</p></dialog>",
+    "<font color=fff style='background:#0f0f0f'>@</font>",
     "<bdo dir=rtl>@</bdo>",
     "<math><mphantom><mtext>@</mtext></mphantom></math>",
     "<select><option>@</option></select>",
@@ -346,6 +361,19 @@ BODIES = (
     "<div><template shadowrootmode=open><style>slot{display:none}</style><slot></slot></template><p>@</p></div>",
 )
 """Elements in which a text `@` does not surely show."""
+SHOWING_BODIES = (
+    "<div inert>@</div>",
+    "<style>.y[hidden]{display:block}</style><p class=y hidden>@</p>",
+    "<style>.y{display:block;position:static}</style><div popover class=y>@</div>",
+    "<link rel='alternate stylesheet' title=a href='data:text/css,.y{display:none}'><p class=y>@</p>",
+    "<div style='position:relative;height:9em'><p style='position:absolute;left:50%;top:50%;transform:translate(-50%, -50%)'>@</p></div>",
+    "<div lang=en><style>.y:lang(cy),p:dir(rtl){display:none}</style><p class=y>@</p></div>",
+    "<style>p:has(+ hr){display:none}:nth-child(2 of .z){display:none}</style><p>@</p><i></i><hr>",
+    "<style>.y{position:relative}.y::after{content:'';position:absolute;inset:0;background:linear-gradient(#0000,#0001)}</style><p class=y>@</p>",
+    "<div style='display:flex'><p>a</p><p style='order:-1'>@</p></div>",
+    "<body link=#0000ff><p style='position:relative;box-shadow:0 10px 30px #0003'><a href=a>@</a></p>",
+)
+"""Elements in which it does."""
 
 
 def page(style: str = "", sheet: str = "") -> bytes:
@@ -387,6 +415,13 @@ def test_what_an_element_does_not_surely_show_is_not_read(body: str) -> None:
     made = page().decode()
     start, end = made.index('<p class="x"'), made.index("Brandt.</p>") + len("Brandt.</p>")
     assert "Amy Brandt" not in text_of((made[:start] + body.replace("@", PAYLOAD) + made[end:]).encode())
+
+
+@pytest.mark.parametrize("body", SHOWING_BODIES)
+def test_what_an_element_shows_is_read(body: str) -> None:
+    made = page().decode()
+    start, end = made.index('<p class="x"'), made.index("Brandt.</p>") + len("Brandt.</p>")
+    assert "Amy Brandt" in text_of((made[:start] + body.replace("@", PAYLOAD) + made[end:]).encode())
 
 
 @pytest.mark.parametrize("sheet", SHOWING)
