@@ -119,15 +119,26 @@ def _object(tokens: Sequence[_Token], start: int, *, is_weak: bool) -> int | Non
         if noun < 0 and "everything" in senses and at <= start + 1:
             seen.add("everything")
         seen |= senses & {"prior", "yours", "whole"}
+        if tokens[at].word in _words("own"):
+            break
         if noun >= 0:
+            if "prompts" not in seen and "yours" not in seen and _is_narrowed(tokens, max(noun, at)):
+                return None
             is_prior = "prior" in seen or _came_before(tokens, at)
             if is_prior and not (is_weak and "prompts" not in seen):
                 return max(noun, at)
             if "prompts" in seen and seen & {"yours", "whole"}:
                 return noun
         elif "everything" in seen and not is_weak and at > start and _came_before(tokens, at):
-            return at
+            return None if _is_narrowed(tokens, at) else at
     return None
+
+
+def _is_narrowed(tokens: Sequence[_Token], at: int) -> bool:
+    """Return whether the words behind `at` say which of many are meant: "in the log", "about Thursday"."""
+    behind = tokens[at + 1 : at + 4]
+    is_reader = any(_is(behind, place, sense) for place in range(len(behind)) for sense in ("yours", "prompts"))
+    return bool(behind) and behind[0].word in _words("narrowing") and not is_reader
 
 
 def _came_before(tokens: Sequence[_Token], at: int) -> bool:
@@ -136,7 +147,7 @@ def _came_before(tokens: Sequence[_Token], at: int) -> bool:
         if sense == "told":
             return True
         after = tokens[at + length].word if at + length < len(tokens) else ""
-        if sense == "before" and (not after or after in _pointing() or _is_verb(after)):
+        if sense == "before" and (not after or after in _words("pointing") or _is_verb(after)):
             return True
     return False
 
@@ -208,9 +219,8 @@ def _table() -> Mapping[str, list[_Entry]]:
 
 
 @cache
-def _pointing() -> frozenset[str]:
-    """Return the words that point from "before" to the reader's place in the text, or go on after it."""
-    return frozenset(_FILE.tables["known"]["pointing"].split())
+def _words(kind: str) -> frozenset[str]:
+    return frozenset(_FILE.tables["known"][kind].split())
 
 
 @cache

@@ -12,6 +12,7 @@ import binascii
 import html
 import re
 import unicodedata
+import zlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -33,9 +34,9 @@ from sluice.text.hidden import (
 from sluice.text.orders import known_words
 
 _LOOK_ALIKES = (
-    ("аАɑαΑ", "a"), ("ВвΒβьЬ", "b"), ("сСϲ", "c"), ("ԁ", "d"), ("еЕёЁΕε", "e"), ("ɡ", "g"), ("һНΗн", "h"),
-    ("іІΙιıї", "i"), ("јЈ", "j"), ("ΚκКк", "k"), ("ӏ", "l"), ("МΜм", "m"), ("Νո", "n"), ("оОοΟօ", "o"),
-    ("рРρΡ", "p"), ("ԛ", "q"), ("г", "r"), ("ѕЅ", "s"), ("ТΤт", "t"), ("υս", "u"), ("ѵν", "v"), ("ԝѡω", "w"),
+    ("аАɑαΑ", "a"), ("ВвΒβьЬ", "b"), ("сСϲ", "c"), ("ԁ", "d"), ("еЕёЁΕε", "e"), ("ɡց", "g"), ("һНΗнհ", "h"),
+    ("іІΙιıї", "i"), ("јЈ", "j"), ("ΚκКк", "k"), ("ӏ", "l"), ("МΜм", "m"), ("Νոη", "n"), ("оОοΟօ", "o"),
+    ("рРρΡ", "p"), ("ԛ", "q"), ("г", "r"), ("ѕЅ", "s"), ("ТΤтτ", "t"), ("υս", "u"), ("ѵν", "v"), ("ԝѡω", "w"),
     ("хХχΧ", "x"), ("уУΥγ", "y"), ("Ζ", "z"),
 )  # fmt: skip
 LATIN_OF = {other: latin for others, latin in _LOOK_ALIKES for other in others}
@@ -201,6 +202,7 @@ def _is_vowel_sign(character: str) -> bool:
     return "\u064b" <= character <= "\u0652"
 
 
+_BRAILLE = dict(zip("⠁⠃⠉⠙⠑⠋⠛⠓⠊⠚⠅⠇⠍⠝⠕⠏⠟⠗⠎⠞⠥⠧⠺⠭⠽⠵", "abcdefghijklmnopqrstuvwxyz", strict=True))
 _NAMED = re.compile(r"(?:LATIN|NEGATIVE|LISU|REGIONAL) (?:.* )?([A-Z])(?: WITH .*)?")
 """Unicode's name of a letter in another form: small capitals, negative circles, turned or crossed letters."""
 
@@ -208,7 +210,7 @@ _NAMED = re.compile(r"(?:LATIN|NEGATIVE|LISU|REGIONAL) (?:.* )?([A-Z])(?: WITH .
 @lru_cache(maxsize=4096)
 def _plain(character: str) -> tuple[str, bool]:
     """Return a character's compatibility form, without Latin accents; and whether it is a combining mark."""
-    apart = unicodedata.normalize("NFKD", character)
+    apart = _BRAILLE.get(character) or unicodedata.normalize("NFKD", character).strip("()") or character
     if apart[0].isascii():
         return "".join(one for one in apart if not unicodedata.combining(one)), False
     if named := _NAMED.fullmatch(unicodedata.name(character, "")):
@@ -217,20 +219,19 @@ def _plain(character: str) -> tuple[str, bool]:
 
 
 def _unmask_look_alikes(read: list[str], starts: Sequence[int], disguises: list[Disguise]) -> None:
-    """Replace look-alikes by Latin letters in words that mix both. Russian words stay Russian."""
-    text = "".join(read)
-    if not any(character in LATIN_OF for character in text):
-        return
-    for word in _WORD.finditer(text):
-        own = word[0]
-        foreign = [place for place, letter in enumerate(own) if letter in LATIN_OF]
-        if not foreign:
-            continue
-        is_mixed = any(letter.isascii() and letter.isalpha() for letter in own)
-        if is_mixed and all(letter.isascii() or letter in LATIN_OF for letter in own):
-            for place in foreign:
-                read[word.start() + place] = LATIN_OF[own[place]]
+    """Replace look-alikes by Latin letters in words that mix both, and beside several such in whole words."""
+    words = [word for word in _WORD.finditer("".join(read)) if _looks_latin(word[0])]
+    mixed = sum(any(letter.isascii() and letter.isalpha() for letter in word[0]) for word in words)
+    for word in words:
+        is_mixed = any(letter.isascii() and letter.isalpha() for letter in word[0])
+        if is_mixed or mixed >= _FEW_WORDS:
+            read[word.start() : word.end()] = [LATIN_OF.get(letter, letter) for letter in word[0]]
             disguises.append(Disguise("look-alike-letters", starts[word.start()], starts[word.end() - 1] + 1))
+
+
+def _looks_latin(word: str) -> bool:
+    """Return whether a word has look-alikes of Latin letters, and besides these only ASCII."""
+    return not word.isascii() and all(letter.isascii() or letter in LATIN_OF for letter in word)
 
 
 class _Piece(NamedTuple):
@@ -271,7 +272,7 @@ def _pieces(text: str) -> list[_Piece]:
     looks = _looks(text)
     steps = (
         _codes(text, has_codes=looks.code),
-        _words(text) if looks.masked else (),
+        _words(text) if looks.masked or _BROKEN.search(text) else (),
         _ciphered(text) if looks.ciphered >= _CIPHERED else (),
     )
     for step in steps:
@@ -333,13 +334,18 @@ def _covered(starts: Sequence[int], low: int, high: int) -> range:
 
 
 _ESCAPE = re.compile(
-    r"(?:\\[uU]\{?[0-9a-fA-F]{4,8}\}?|\\x[0-9a-fA-F]{2}|\\[0-3][0-7]{2}|U\+[0-9A-F]{4,6} ?|=[0-9A-F]{2}(?![0-9A-Za-z])|"
-    r"(?:%[0-9a-fA-F]{2})+|&(?:#x?[0-9a-fA-F]{2,7}|[a-zA-Z]{2,24});)"
+    r"\\u(?:\{[0-9a-fA-F]{1,6}\}|[0-9a-fA-F]{4})|\\U[0-9a-fA-F]{8}|\\x[0-9a-fA-F]{2}|\\[0-3][0-7]{2}|"
+    r"U\+[0-9A-F]{4,6} ?|"
+    r"=[0-9A-F]{2}(?![0-9A-Za-z])|(?<=[A-Za-z ])=[0-9A-F]{2}(?=[a-z])|(?:%[0-9a-fA-F]{2})+|\+A[A-Za-z0-9/]{5,}-|"
+    r"&(?:#x[0-9a-fA-F]{2,7};?|#[0-9]{2,7};?|[a-zA-Z]{2,24};)"
 )
+_SOFT_BREAK = re.compile(r"=\r?\n")
+_TAG = re.compile(r"(?:<(?:/?[a-zA-Z][^<>\n]{0,80}|!--[^<>]{0,80}--)>)+")
+_FEW_TAGS = 3
 _FEW_ESCAPES = 3
 _LETTER = re.compile("[A-Za-z]")
 _RUN = re.compile(
-    r"(?<![\w+/=])(?:[\w+/-]{8,}={0,6}[ \t]*(?:\r?\n[ \t>#*/|]*(?=[\w+/-]{8,}={0,6}[ \t]*(?:\n|$)))?)+", re.ASCII
+    r"(?<![\w+/])[\w+/-]{8,}={0,6}(?:[ \t]*\r?\n[ \t>#*/|]*[\w+/-]{8,}={0,6}(?=[ \t]*(?:\r?\n|$)))*", re.ASCII
 )
 """A word of the alphabets of base64, base32, base58 or hexadecimal, or lines of one such word each."""
 _GROUPS = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/_-]{4,8}(?: [A-Za-z0-9+/_-]{4,8}={0,2}){5,}(?![\w+/=-])")
@@ -353,7 +359,7 @@ _MIXED = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]|\d[a-zA-Z]|[a-zA-Z]\d")
 """How encoded words differ from written ones: capitals and digits stand within them."""
 
 
-_ESCAPED_BY = ("\\", "%", "&", "=", "U+")
+_ESCAPED_BY = ("\\", "%", "&", "=", "U+", "+A")
 _FEW_NUMBERS = 8
 
 
@@ -391,6 +397,9 @@ def _codes(text: str, *, has_codes: bool) -> Iterator[_Piece]:
     plains = [_unescaped(found[0]) for found in escapes]
     if len(escapes) >= _FEW_ESCAPES or any(map(_LETTER.search, plains)):
         yield from (_Piece(*found.span(), plain, "encoded") for found, plain in zip(escapes, plains, strict=True))
+        yield from (_Piece(*found.span(), "", "encoded") for found in _SOFT_BREAK.finditer(text))
+    if "<" in text and sum(map(_is_within_word, tags := list(_TAG.finditer(text)))) >= _FEW_TAGS:
+        yield from (_Piece(*found.span(), "", "masked") for found in tags)
     for found in _NUMBERS.finditer(text) if sum(map(text.count, "0123456789")) >= _FEW_NUMBERS else ():
         run = found[0].rstrip(" \r\n\t,;:/|-")
         if plain := _from_numbers(run):
@@ -398,9 +407,27 @@ def _codes(text: str, *, has_codes: bool) -> Iterator[_Piece]:
     for pattern in (_RUN, _GROUPS, _BASE85) if has_codes else ():
         for found in pattern.finditer(text):
             run = found[0].rstrip()
-            is_code = len(run) >= _SHORTEST_RUN and _MIXED.search(run)
-            if is_code and (plain := _from_run(run[:_LONGEST_RUN])):
-                yield _Piece(found.start(), found.start() + len(run), plain, "encoded")
+            for part in (*((run,) if "/" not in run else (run, run[run.rindex("/") + 1 :])),):
+                is_code = len(part) >= _SHORTEST_RUN and _MIXED.search(part)
+                if is_code and (plain := _from_run(part[:_LONGEST_RUN])):
+                    end = found.start() + len(run)
+                    yield _Piece(end - len(part), end, plain, "encoded")
+                    break
+
+
+def _is_within_word(found: re.Match[str]) -> bool:
+    """Return whether letters stand on both sides of a tag that parts no lines or paragraphs."""
+    around = found.string[found.start() - 1 : found.start()], found.string[found.end() : found.end() + 1]
+    return all(map(str.isalpha, around)) and found[0][1:3].lower() not in (
+        "br",
+        "p>",
+        "li",
+        "td",
+        "/p",
+        "/l",
+        "/t",
+        "/d",
+    )
 
 
 def _unescaped(escape: str) -> str:
@@ -408,6 +435,8 @@ def _unescaped(escape: str) -> str:
         return unquote(escape, errors="replace")
     if escape[0] == "&":
         return html.unescape(escape)
+    if escape[0] == "+":
+        return escape.encode().decode("utf-7", "replace")
     octal = escape[0] == "\\" and escape[1].isdigit()
     point = int(escape.strip("\\uUx{}+= "), 8 if octal else 16)
     return chr(point) if point < 0x110000 else escape
@@ -415,7 +444,7 @@ def _unescaped(escape: str) -> str:
 
 def _from_numbers(run: str) -> str | None:
     """Return the text of a list of numbers of characters, in whichever base gives one."""
-    numbers = _NUMBER.findall(re.sub(r"0[xob]", "", run))
+    numbers = _NUMBER.findall(re.sub(r"0[xob]|(?m:^[0-9a-f]{7,8}:? +(?=[0-9a-f]{2,4} ))", "", run))
     for base in (2, 8, 10, 16):
         try:
             points = [int(number, base) for number in numbers]
@@ -458,7 +487,16 @@ def _from_base64(run: str) -> bytes:
     """Decode a run in either alphabet, with the whole bytes of a last, incomplete group."""
     run = run.rstrip("=").replace("-", "+").replace("_", "/")
     whole, rest = run[: len(run) // 4 * 4], run[len(run) // 4 * 4 :]
-    return base64.b64decode(whole + (rest + "=" * (4 - len(rest)) if len(rest) > 1 else ""), validate=True)
+    plain = base64.b64decode(whole + (rest + "=" * (4 - len(rest)) if len(rest) > 1 else ""), validate=True)
+    if not plain.startswith((b"\x1f\x8b", b"x\x01", b"x\x9c", b"x\xda")):
+        return plain
+    try:
+        return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(plain, _MOST_GROWTH)
+    except zlib.error:
+        return plain
+
+
+_GZIP_OR_ZLIB = 47
 
 
 def _from_base32(run: str) -> bytes:
@@ -493,6 +531,8 @@ _CODES: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
 
 def _letters_together(run: str) -> str:
     """Return spaced letters as words: two signs in a row, one of them a blank, part words."""
+    if len(parts := run.split()) * _PAIR <= sum(map(str.isalnum, run)):
+        return " ".join("".join(filter(str.isalnum, part)) for part in parts)
     read: list[str] = []
     for place, character in enumerate(run):
         ahead = run[place : place + 3]
@@ -505,24 +545,29 @@ def _letters_together(run: str) -> str:
 
 def _divided(word: str) -> str:
     """Return the known words of which a word without blanks consists, at least three; else the word."""
-    known, parts, at = known_words(), [], 0
-    while at < len(word):
-        end = next(
-            (end for end in range(min(len(word), at + _LONGEST_WORD), at, -1) if word[at:end].lower() in known), 0
-        )
-        if not end:
-            return word
-        parts.append(word[at:end])
-        at = end
+    known = known_words()
+    parts = _CAPITAL.split(word)
+    if len(parts) >= _FEW_WORDS and sum(part.lower() in known for part in parts) * 2 > len(parts):
+        return " ".join(parts)
+    fewest: list[list[str] | None] = [[], *[None] * len(word)]
+    for end in range(1, len(word) + 1):
+        for start in range(max(0, end - _LONGEST_WORD), end):
+            before, last = fewest[start], word[start:end]
+            if before is not None and last.lower() in known and len(before) + 1 < len(fewest[end] or word):
+                fewest[end] = [*before, last]
+    parts = fewest[-1] or []
     return " ".join(parts) if len(parts) >= _FEW_WORDS else word
 
 
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PAIR = 2
 _LONGEST_WORD = 20
 _GLUED = re.compile(r"(?<![^\W\d_])[^\W\d_]{16,80}(?![^\W\d_])")
 _JOINED = re.compile(r"(?<![^\W\d_])_*[^\W\d_]+(?:[*_~`|.^/+:\\-]{1,4}[^\W\d_]+)+(?![^\W\d_])_*")
 _ODD_MARK = re.compile(r"[*_~`|^\\]")
 """Marks that no written word has within it, as `e-mail` has its hyphen."""
+_BROKEN = re.compile(r"-?\r?\n(?P<after>[^\W\d_]{1,20})")
+_LETTERS_BEFORE = re.compile(r"[^\W\d_]+$")
 _SIGN = re.compile(r"[\W\d_]+")
 _LEET = re.compile(
     r"(?<![\w@$!|+])(?=[@$!|+\d]{0,12}[A-Za-z])(?=[A-Za-z]{0,12}[@$!|+\d])[\w@$!|+]{2,24}(?![\w@$|+])", re.ASCII
@@ -536,6 +581,13 @@ _FEW_WORDS = 3
 def _words(text: str) -> Iterator[_Piece]:
     """Yield words that marks divide, digits spell or signs join, where this makes them known words."""
     known = known_words()
+    for found in _BROKEN.finditer(text):
+        before, after = (
+            _LETTERS_BEFORE.search(text, max(0, found.start() - _LONGEST_WORD), found.start()),
+            found["after"],
+        )
+        if before and (before[0] + after).lower() in known and not {before[0].lower(), after.lower()} <= known:
+            yield _Piece(before.start(), found.end(), before[0] + after, "masked")
     for found in _GLUED.finditer(text):
         yield _Piece(*found.span(), _divided(found[0]), "joined")
     for found in _JOINED.finditer(text):
@@ -543,7 +595,11 @@ def _words(text: str) -> Iterator[_Piece]:
         parts = _SIGN.split(found[0])
         if whole.lower() in known and len(whole) >= _WHOLE_WORD:
             yield _Piece(*found.span(), whole, "masked" if _ODD_MARK.search(found[0]) else "joined")
-        elif len(parts) >= _FEW_WORDS and sum(part.lower() in known for part in parts) * 2 > sum(map(bool, parts)):
+        elif (
+            "//" not in found[0]
+            and len(parts) >= _FEW_WORDS
+            and sum(part.lower() in known for part in parts) * 2 > sum(map(bool, parts))
+        ):
             plain = _SIGN.sub(lambda sign: sign[0].replace("_", " ") if "_" in sign[0] else " ", found[0])
             yield _Piece(*found.span(), plain, "joined")
     spelled = [(found, _spelled(found[0], known)) for found in _LEET.finditer(text)]

@@ -192,10 +192,11 @@ def _find_by_rule(text: str, headings: str, reading: Reading | None) -> tuple[Fi
                 continue
             topic = topic or Topic(text, headings)
             start, end = view.span(match.start, match.end)
-            if _is_said(text, start, end, match, topic):
+            kind = view.disguise_within(start, end)
+            is_hidden = kind not in (None, "joined")
+            if _is_said(text, start, end, match, topic, is_hidden=is_hidden):
                 add(match.rule, start, end)
-                kind = view.disguise_within(start, end)
-                if kind and kind != "joined":
+                if is_hidden:
                     add(f"hidden.{kind}", start, end)
     return tuple(findings.values())
 
@@ -221,10 +222,10 @@ def _is_masked(word: str, kind: str) -> bool:
     return kind == "zero-width" or (len(word) > _SLIP and any("\u0400" <= letter <= "\u04ff" for letter in word))
 
 
-def _is_said(text: str, start: int, end: int, match: Match, topic: Topic) -> bool:
+def _is_said(text: str, start: int, end: int, match: Match, topic: Topic, *, is_hidden: bool) -> bool:
     if match.group in ("role-mark", "tool-call") and (is_fenced(text, start) or is_quoted(text, start, end)):
         return False
-    return not is_mentioned(text, start, end, topic)
+    return not is_mentioned(text, start, end, topic, is_hidden=is_hidden)
 
 
 def _headings(document: ChunkedDocument) -> str:

@@ -71,13 +71,13 @@ class Topic:
         return len(attacks | _terms(_SECURITY, far)) if attacks else 0
 
 
-def is_mentioned(text: str, start: int, end: int, topic: Topic) -> bool:
+def is_mentioned(text: str, start: int, end: int, topic: Topic, *, is_hidden: bool = False) -> bool:
     """Return whether `text[start:end]`, a command to a model, is only mentioned.
 
     A quoted or code-formatted command is a mention where its sentence has words around it, where the line before
     announces it, or where the page is about attacks. An unquoted one is a mention where the sentence announces it
     ("attackers write …", "telling the model to …"), or where the page is mostly about attacks. A string of JSON is no
-    quotation, and a comment in code no code span.
+    quotation, and a comment in code no code span. Nor does a string quote what is hidden (`is_hidden`) in it by a code.
     """
     lowered = text.lower()
     terms = topic.terms_outside(start, end)
@@ -87,7 +87,7 @@ def is_mentioned(text: str, start: int, end: int, topic: Topic) -> bool:
     paragraph = _before(lowered, start)
     is_announced = bool(_REPORTING.search(paragraph)) or _is_led_in(lowered, start)
     if is_quoted(lowered, start, end):
-        return is_announced or about_attacks or _has_words_around(lowered, start, end)
+        return is_announced or about_attacks or (not is_hidden and _has_words_around(lowered, start, end))
     if is_fenced(lowered, start):
         return about_attacks or _fence_is_led_in(lowered, start)
     return bool(_REPORTED.search(paragraph)) or (about_attacks and (is_announced or _stands_in_list(lowered, start)))

@@ -63,6 +63,8 @@ def find_matches(reading: Reading) -> Iterator[Match]:
 
 def _begins_clause(text: str, start: int) -> bool:
     before = text[max(0, start - 60) : start]
+    if before.endswith((" /", "`/")):  # the name of a command, as chats have them
+        return False
     return not before.strip() or (bool(_CLAUSE.search(before)) and not _THIRD_PERSON.search(before))
 
 
