@@ -2,8 +2,8 @@
 
 Nothing is copied from the source but what the parser (CommonMark with tables) says is shown: words, code, marks. So
 addresses and titles of links, pictures, definitions, comments, front matter, and what a fence says behind its
-language are left out. HTML shows its text where its elements and attributes are known to show it; a closed `<details>`
-shows its summary. A footnote is shown if the visible text refers to it.
+language are left out. HTML shows its text where its elements, attributes and style sheets are known to show it, a
+closed `<details>` if its summary has words. A footnote is shown if the visible text refers to it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sluice.ingest.extract import media_types
+from sluice.ingest.extract.css.cascade import hides
+from sluice.ingest.extract.css.sheet import Sheets
 from sluice.ingest.extract.extracted import Extracted, LinkedWords
 from sluice.ingest.extract.html.metadata import parse_moment
 from sluice.text.hidden import visible, visible_in_its_lines
@@ -46,6 +48,8 @@ _AS_BROWSERS_READ = tuple(
     for pattern, instead in ((r"<!---?>", "<!---->"), ("--!>", "-->"), (r"--\s+>", "- >"), (r"<!\[", "<?"))
 )
 """Comments whose end the library sees elsewhere."""
+_SHEET = re.compile(r"<style\b[^>]*>(.*?)(?:</style|\Z)", re.IGNORECASE | re.DOTALL)
+_CLOSED, _CLOSED_SUMMARY = "closed details", "summary of closed details"
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
 
@@ -81,7 +85,8 @@ class _Page:
         self._first = 0
         self._shown: list[list[str]] = [[] for _ in range(text.count("\n") + 1)]
         self._widths = [0] * len(self._shown)
-        self._html = _Html()
+        self._hidden = _hidden_names(text)
+        self._html = _Html(self._hidden)
         self._links: list[tuple[int, int, int, int, str]] = []
         self._notes: dict[int, str] = {}
         self._note = ""
@@ -108,7 +113,7 @@ class _Page:
         first, last = token.map or (0, 0)
         if token.type in ("paragraph_open", "heading_open", "fence", "html_block", "table_open"):
             self._note = ""
-        if token.type == "inline":
+        if token.type == "inline" and self._hidden.isdisjoint(("*", before.tag)):
             self._read_inline(token, is_cell=before.type in ("th_open", "td_open"))
         elif token.type == "html_block":
             for line in range(first, last):
@@ -197,8 +202,10 @@ class _Page:
 class _Html(HTMLParser):
     """The raw HTML of a document as a browser would read it: what elements are open, and whether text in them shows."""
 
-    def __init__(self) -> None:
+    def __init__(self, hidden: frozenset[str]) -> None:
         super().__init__(convert_charrefs=False)
+        self._hidden = hidden
+        self._has_summary = False
         self._open: list[tuple[str, bool]] = []
         self._text: list[str] = []
         self._shows: bool | None = True
@@ -240,29 +247,38 @@ class _Html(HTMLParser):
             self.set_cdata_mode(tag)
         names = dict(attrs)
         is_shown = tag not in _HTML.words("not_shown") and all(
-            (name in _HTML.words("harmless") if tag in _HTML.words("known") else name not in _HTML.words("global"))
+            (
+                name in _HTML.words("harmless") or name.startswith("data-")
+                if tag in _HTML.words("known")
+                else name not in _HTML.words("global")
+            )
             or _leaves_shown(name, value or "")
             for name, value in names.items()
         )
-        if tag == "summary" and self._open and self._open[-1] == ("details", False):
-            self._open[-1] = ("closed details", False)
-            tag = "summary of closed"
-        self._open.append((tag, is_shown and not (tag == "details" and "open" not in names)))
+        named = {f".{name}" for name in (names.get("class") or "").lower().split()}
+        is_shown = is_shown and self._hidden.isdisjoint({"*", tag, f"#{names.get('id') or ''}".lower(), *named})
+        if tag == "summary" and self._open and self._open[-1] == (_CLOSED, False):
+            self._open[-1], self._has_summary = ("details", True), False
+            tag = _CLOSED_SUMMARY
+        closed = tag == "details" and "open" not in names
+        self._open.append((_CLOSED, False) if closed and is_shown else (tag, is_shown and not closed))
 
     def handle_startendtag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
-        names = [name for name, _ in self._open]
-        also = {"summary": "summary of closed", "details": "closed details"}.get(tag, tag)
-        for place in range(len(names) - 1, -1, -1):
-            if names[place] in (tag, also):
+        also = {"summary": _CLOSED_SUMMARY, "details": _CLOSED}.get(tag, tag)
+        for place in range(len(self._open) - 1, -1, -1):
+            if (name := self._open[place][0]) in (tag, also):
                 del self._open[place:]
+                if name == _CLOSED_SUMMARY and not self._has_summary:
+                    self._open[-1] = ("details", False)
                 return
 
     def handle_data(self, data: str) -> None:
         if self._is_shown():
             self._text.append(data)
+            self._has_summary = self._has_summary or bool(visible(unescape(data)).strip())
 
     def handle_entityref(self, name: str) -> None:
         self.handle_data(f"&{name};")
@@ -271,10 +287,19 @@ class _Html(HTMLParser):
         self.handle_data(f"&#{name};")
 
     def _is_shown(self) -> bool:
-        return all(
-            shows or (tag == "closed details" and self._open[place + 1 : place + 2] == [("summary of closed", True)])
-            for place, (tag, shows) in enumerate(self._open)
-        )
+        return all(shows for _, shows in self._open)
+
+
+def _hidden_names(text: str) -> frozenset[str]:
+    """Return classes, ids and tags of which a style sheet in `text` says what does not surely show."""
+    sheets = Sheets()
+    for sheet in _SHEET.findall(text):
+        sheets.read(sheet)
+    return frozenset(
+        rule.selector.key() or "*"
+        for rule in sheets.rules
+        if hides(";".join(f"{name}:{value}" for name, value, _ in rule.declarations))
+    )
 
 
 def _leaves_shown(name: str, value: str) -> bool:
