@@ -19,6 +19,7 @@ from sluice.memory.learning.polarity.compare import compare
 from sluice.memory.learning.polarity.restated import is_restated
 from sluice.memory.learning.polarity.tokens import Kind, tokens_of
 from sluice.text.pattern_file import PatternFile
+from sluice.text.words import stem
 
 _FILE = PatternFile(Path(__file__).with_name("echo.toml"))
 
@@ -119,14 +120,5 @@ def _say(text: str) -> _Said:
     tokens = [one for one in tokens_of(bare) if one.kind is not Kind.SIGN]
     words = [one.text for one in tokens if one.kind is Kind.WORD and one.text not in _FILE.words("function_words")]
     exact = frozenset(one.text for one in tokens if one.kind is not Kind.WORD)
-    said = exact.union(_stem(word) for word in words if word not in _NEGATIONS)
+    said = exact.union(stem(word) for word in words if word not in _NEGATIONS)
     return _Said(bare, said, exact, sum(word in _NEGATIONS for word in words))
-
-
-def _stem(word: str) -> str:
-    """Return a word without its ending: "fails", "failed" and "failing" become "fail"."""
-    for ending in ("ingly", "edly", "ing", "ies", "ed", "es", "ly", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)]
-            return word[:-1] if word[-1] == word[-2] and word[-1] not in "ls" else word
-    return word.removesuffix("e") if len(word) > 4 else word

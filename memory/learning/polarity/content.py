@@ -10,30 +10,25 @@ from functools import cache, lru_cache
 
 from sluice.memory.learning.polarity.lexicon import CLAUSES, VOCABULARY, Lexicon, lexicon
 from sluice.memory.learning.polarity.tokens import Kind, rewritten, tokens_of
+from sluice.text.words import stem
 
 _MARK_OR_WORD = re.compile(r"<[^>]+>|\S+")
 _NEGATIONS = frozenset(
     {"not", "never", "no", "cannot", "unable", "nothing", "none", "nobody", "neither", "nor", "even", "else"}
 )
 _ENDS_LIMIT = frozenset({"and", "or", "but", "when", "if", "while", "because", "before"})
-_ENDINGS = """
-ations ation ating ated ate ences ence ances ance ents ent ant ings ing ments ment ers er ed es ly ity
-ion ions able al e s y
-""".split()  # noqa: SIM905
-_SHORTEST_STEM = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
     """Words of a text: `heavy` and `light` in base form, identifiers and numbers as written (`exact`), cues by kind.
 
-    `names`: words that are capitalised within the text. `limited`: stems of the words that an "only" limits.
+    `limited`: stems of the words that an "only" limits.
     """
 
     heavy: tuple[str, ...]
     light: frozenset[str]
     exact: tuple[str, ...]
-    names: frozenset[str]
     cues: Counter[str]
     limited: frozenset[str]
 
@@ -50,26 +45,9 @@ def content_of(text: str) -> Content:
         tuple(base for base, light in zip(said, is_light, strict=True) if not light),
         frozenset(base for base, light in zip(said, is_light, strict=True) if light),
         tuple(token.text.lower().removesuffix("()") for token in tokens if token.kind is not Kind.WORD),
-        frozenset(_names(text)),
         Counter(cue for token, base in plain for cue in _cue_of().get(token) or _cue_of().get(base, ())),
         frozenset(_limited([token.text for token in tokens], words)),
     )
-
-
-@lru_cache(maxsize=8192)
-def stem(word: str) -> str:
-    """Return a word without its ending: "parser", "parsing" and "parses" become "pars"."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM - 1:
-            word = word[: -len(ending)]
-            break
-    return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] == word[-2] else word
-
-
-def _names(text: str) -> Iterable[str]:
-    for at, word in enumerate(text.split()):
-        if (at and word[:1].isupper()) or (len(word) > 1 and word.isupper()):
-            yield word.lower().strip(".,;:()`'\"")
 
 
 def _limited(tokens: Sequence[str], words: Lexicon) -> Iterable[str]:

@@ -15,10 +15,11 @@ from functools import lru_cache
 
 from sluice.memory.learning.polarity.clauses import read
 from sluice.memory.learning.polarity.compare import Comparison
-from sluice.memory.learning.polarity.content import Content, content_of, light_words, stem
+from sluice.memory.learning.polarity.content import Content, content_of, light_words
 from sluice.memory.learning.polarity.lexicon import INSTEAD, NOT, Lexicon, lexicon
 from sluice.memory.learning.polarity.normal import MAIN
 from sluice.memory.learning.polarity.tokens import Kind, tokens_of
+from sluice.text.words import stem
 
 _KEPT = ("until", "otherwise", "except", "despite", "outside", "out", "only", "first", "last", "most", "least")
 """Cues that both texts must have, or neither."""
