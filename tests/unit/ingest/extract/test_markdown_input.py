@@ -55,7 +55,7 @@ def test_front_matter_gives_facts_and_no_text(rule: str) -> None:
         "<details>\n\nSECRET\n\n</details>",
         "<details hidden><summary>SECRET</summary>\n\nSECRET\n\n</details>",
         "<style>.aside{display:none}</style>\n\n<p class=aside>SECRET</p>",
-        "<style>[data-x]{opacity:0}</style>\n\na <b data-x>SECRET</b>",
+        "<style>b[data-x]{opacity:0}</style>\n\na <b data-x>SECRET</b>",
         "<style>h2{color:#fff}</style>\n\n## SECRET",
         "<div hidden>\n\nSECRET\n\n- SECRET\n\n> SECRET\n\n```\nSECRET\n```\n\n</div>",
         "a <span hidden>SECRET</span> b",
