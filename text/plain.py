@@ -12,7 +12,7 @@ from html import unescape
 from urllib.parse import unquote
 
 from sluice.text.hidden import DIRECTION, JOINERS, NO_WIDTH, SELECTORS, TAGS
-from sluice.text.readings import Reading
+from sluice.text.readings import Piece, Reading, replaced
 
 _UNSEEN = re.compile(f"[{NO_WIDTH}{JOINERS}{DIRECTION}{SELECTORS}{TAGS}]+")
 _WRITTEN_OTHERWISE = re.compile(
@@ -37,21 +37,8 @@ def unwrapped(text: str) -> Reading | None:
 
 
 def _replaced(text: str, pattern: re.Pattern[str], instead_of: Callable[[str], str]) -> Reading | None:
-    pieces: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    at = 0
-    for found in pattern.finditer(text):
-        instead = instead_of(found[0])
-        pieces += (text[at : found.start()], instead)
-        starts += (*range(at, found.start()), *[found.start()] * len(instead))
-        ends += (*range(at + 1, found.start() + 1), *[found.end()] * len(instead))
-        at = found.end()
-    if not at:
-        return None
-    starts += range(at, len(text))
-    ends += range(at + 1, len(text) + 1)
-    return Reading("".join((*pieces, text[at:])), starts, ends)
+    pieces = [Piece(*found.span(), instead_of(found[0]), "plain") for found in pattern.finditer(text)]
+    return replaced(Reading(text), pieces) if pieces else None
 
 
 def _plain_of(written: str) -> str:

@@ -234,7 +234,7 @@ def _looks_latin(word: str) -> bool:
     return not word.isascii() and all(letter.isascii() or letter in LATIN_OF for letter in word)
 
 
-class _Piece(NamedTuple):
+class Piece(NamedTuple):
     """What stands for `text[start:end]`."""
 
     start: int
@@ -260,14 +260,14 @@ def decoded(text: str) -> Reading | None:
     first = reading = letters(text)
     for _ in range(_DEEPEST):
         pieces = _pieces(reading.text)
-        after = _with(reading, pieces) if pieces else reading
+        after = replaced(reading, pieces) if pieces else reading
         if after is reading or len(after.text) > len(text) + _MOST_GROWTH:
             break
         reading = after
     return None if reading is first else _around_disguises(reading, text, len(first.disguises))
 
 
-def _pieces(text: str) -> list[_Piece]:
+def _pieces(text: str) -> list[Piece]:
     """Return what is decoded in one step, in order, without overlaps: codes, or words, or whole paragraphs."""
     looks = _looks(text)
     steps = (
@@ -276,7 +276,7 @@ def _pieces(text: str) -> list[_Piece]:
         _ciphered(text) if looks.ciphered >= _CIPHERED else (),
     )
     for step in steps:
-        pieces: list[_Piece] = []
+        pieces: list[Piece] = []
         for piece in sorted(step):
             if piece.plain != text[piece.start : piece.end] and (not pieces or piece.start >= pieces[-1].end):
                 pieces.append(piece)
@@ -285,7 +285,8 @@ def _pieces(text: str) -> list[_Piece]:
     return []
 
 
-def _with(reading: Reading, pieces: Sequence[_Piece]) -> Reading:
+def replaced(reading: Reading, pieces: Sequence[Piece]) -> Reading:
+    """Return a reading with `pieces`, in order and without overlaps, in place of what they stand for."""
     text: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -347,7 +348,7 @@ _LETTER = re.compile("[A-Za-z]")
 _RUN = re.compile(
     r"(?<![\w+/])[\w+/-]{8,}={0,6}(?:[ \t]*\r?\n[ \t>#*/|]*[\w+/-]{8,}={0,6}(?=[ \t]*(?:\r?\n|$)))*", re.ASCII
 )
-"""A word of the alphabets of base64, base32, base58 or hexadecimal, or lines of one such word each."""
+"""A word of the alphabets of base64, base32 or hexadecimal, or lines of one such word each."""
 _GROUPS = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/_-]{4,8}(?: [A-Za-z0-9+/_-]{4,8}={0,2}){5,}(?![\w+/=-])")
 _BASE85 = re.compile(r"(?<!\S)(?=\S{0,40}[!#$%&()*+;<=>?@^_`{|}~\"',./:\[\\\]-])[!-~]{20,}(?!\S)")
 _NUMBERS = re.compile(r"(?<![\w.])(?:(?:0[xob]|\\x|&#|%)?+[0-9a-fA-F]{2,8}+(?:[\s,;:/|-]{1,3}+|(?!\w))){8,}+")
@@ -390,20 +391,20 @@ def _look(word: str) -> _Look:
     )
 
 
-def _codes(text: str, *, has_codes: bool) -> Iterator[_Piece]:
+def _codes(text: str, *, has_codes: bool) -> Iterator[Piece]:
     for found in _SPACED.finditer(text):
-        yield _Piece(*found.span(), _letters_together(found[0]), "spaced-letters")
+        yield Piece(*found.span(), _letters_together(found[0]), "spaced-letters")
     escapes = list(_ESCAPE.finditer(text)) if any(mark in text for mark in _ESCAPED_BY) else []
     plains = [_unescaped(found[0]) for found in escapes]
     if len(escapes) >= _FEW_ESCAPES or any(map(_LETTER.search, plains)):
-        yield from (_Piece(*found.span(), plain, "encoded") for found, plain in zip(escapes, plains, strict=True))
-        yield from (_Piece(*found.span(), "", "encoded") for found in _SOFT_BREAK.finditer(text))
+        yield from (Piece(*found.span(), plain, "encoded") for found, plain in zip(escapes, plains, strict=True))
+        yield from (Piece(*found.span(), "", "encoded") for found in _SOFT_BREAK.finditer(text))
     if "<" in text and sum(map(_is_within_word, tags := list(_TAG.finditer(text)))) >= _FEW_TAGS:
-        yield from (_Piece(*found.span(), "", "masked") for found in tags)
+        yield from (Piece(*found.span(), "", "masked") for found in tags)
     for found in _NUMBERS.finditer(text) if sum(map(text.count, "0123456789")) >= _FEW_NUMBERS else ():
         run = found[0].rstrip(" \r\n\t,;:/|-")
         if plain := _from_numbers(run):
-            yield _Piece(found.start(), found.start() + len(run), plain, "encoded")
+            yield Piece(found.start(), found.start() + len(run), plain, "encoded")
     for pattern in (_RUN, _GROUPS, _BASE85) if has_codes else ():
         for found in pattern.finditer(text):
             run = found[0].rstrip()
@@ -411,7 +412,7 @@ def _codes(text: str, *, has_codes: bool) -> Iterator[_Piece]:
                 is_code = len(part) >= _SHORTEST_RUN and _MIXED.search(part)
                 if is_code and (plain := _from_run(part[:_LONGEST_RUN])):
                     end = found.start() + len(run)
-                    yield _Piece(end - len(part), end, plain, "encoded")
+                    yield Piece(end - len(part), end, plain, "encoded")
                     break
 
 
@@ -508,25 +509,14 @@ def _from_ascii85(run: str) -> bytes:
     return base64.a85decode(run.removeprefix("<~").removesuffix("~>"))
 
 
-_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-
-
-def _from_base58(run: str) -> bytes:
-    value = 0
-    for character in run:
-        value = value * 58 + _BASE58.index(character)
-    return value.to_bytes((value.bit_length() + 7) // 8)
-
-
 _CODES: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
     (re.compile(r"(?:[0-9a-fA-F]{2})+"), bytes.fromhex),
     (re.compile(r"[A-Z2-7]+={0,6}|[a-z2-7]+={0,6}"), _from_base32),
     (re.compile(r"[\w+/-]+={0,2}", re.ASCII), _from_base64),
     (re.compile(r"[0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+"), base64.b85decode),
     (re.compile(r"(?:<~)?[!-uz]+(?:~>)?"), _from_ascii85),
-    (re.compile(f"[{_BASE58}]{{16,400}}"), _from_base58),
 )
-"""Each code's alphabet, and how it is decoded. A run of base58 is one number, so it has to be short."""
+"""Each code's alphabet, and how it is decoded."""
 
 
 def _letters_together(run: str) -> str:
@@ -578,7 +568,7 @@ _WHOLE_WORD = 5
 _FEW_WORDS = 3
 
 
-def _words(text: str) -> Iterator[_Piece]:
+def _words(text: str) -> Iterator[Piece]:
     """Yield words that marks divide, digits spell or signs join, where this makes them known words."""
     known = known_words()
     for found in _BROKEN.finditer(text):
@@ -587,24 +577,24 @@ def _words(text: str) -> Iterator[_Piece]:
             found["after"],
         )
         if before and (before[0] + after).lower() in known and not {before[0].lower(), after.lower()} <= known:
-            yield _Piece(before.start(), found.end(), before[0] + after, "masked")
+            yield Piece(before.start(), found.end(), before[0] + after, "masked")
     for found in _GLUED.finditer(text):
-        yield _Piece(*found.span(), _divided(found[0]), "joined")
+        yield Piece(*found.span(), _divided(found[0]), "joined")
     for found in _JOINED.finditer(text):
         whole = _SIGN.sub("", found[0])
         parts = _SIGN.split(found[0])
         if whole.lower() in known and len(whole) >= _WHOLE_WORD:
-            yield _Piece(*found.span(), whole, "masked" if _ODD_MARK.search(found[0]) else "joined")
+            yield Piece(*found.span(), whole, "masked" if _ODD_MARK.search(found[0]) else "joined")
         elif (
             "//" not in found[0]
             and len(parts) >= _FEW_WORDS
             and sum(part.lower() in known for part in parts) * 2 > sum(map(bool, parts))
         ):
             plain = _SIGN.sub(lambda sign: sign[0].replace("_", " ") if "_" in sign[0] else " ", found[0])
-            yield _Piece(*found.span(), plain, "joined")
+            yield Piece(*found.span(), plain, "joined")
     spelled = [(found, _spelled(found[0], known)) for found in _LEET.finditer(text)]
     if any(len(word) >= _WHOLE_WORD and word.lower() in known for _, word in spelled):
-        yield from (_Piece(*found.span(), word, "masked") for found, word in spelled)
+        yield from (Piece(*found.span(), word, "masked") for found, word in spelled)
 
 
 def _spelled(word: str, known: frozenset[str]) -> str:
@@ -618,7 +608,7 @@ _SHORTEST_WORD = 4
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
-def _ciphered(text: str) -> Iterator[_Piece]:
+def _ciphered(text: str) -> Iterator[Piece]:
     """Yield the paragraphs in which letters are shifted or mirrored in the alphabet, or words stand backwards."""
     enciphered = _enciphered()
     start = 0
@@ -628,7 +618,7 @@ def _ciphered(text: str) -> Iterator[_Piece]:
         for word in set(_WORD.findall(paragraph.lower())):
             votes.update(dict.fromkeys(enciphered.get(word, ()), len(word)))
         if votes and (best := votes.most_common(1)[0])[1] >= _CIPHERED:
-            yield _Piece(start, start + len(paragraph), _deciphered(paragraph, best[0]), "encoded")
+            yield Piece(start, start + len(paragraph), _deciphered(paragraph, best[0]), "encoded")
         start = stop
 
 
