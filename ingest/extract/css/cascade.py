@@ -49,7 +49,6 @@ _MOVES = frozenset(("margin", "inset", "transform", "translate"))
 _FAINT, _THICKEST, _LONGEST_SHADOW = 0.2, 20.0, 8.0
 """Alpha of what covers nothing, and pixels of borders and of shadows that do not."""
 _FIRST_NODES = 300
-_CLOSED = frozenset(("hidden", "popover"))
 _MOST_SUBSTITUTED, _MOST_VALUE_CHARS, _MOST_COLOURS = 10, 1_000, 8
 _MOST_STYLE_CHARS = 50_000
 _INLINE_RANK = (3_000_000, (1_000, 0, 0), 0)
@@ -57,13 +56,16 @@ _NOT_RENDERED = frozenset(("template", "noscript", "iframe", "noembed", "noframe
 _HINTS = {"color": "color", "bgcolor": "background-color", "text": "color", "background": "background-image"}
 """Attributes of old HTML, and the properties that they set."""
 _HINTED = {"color": ("font",), "text": ("body",)}
+_CLOSED = frozenset(("hidden", "popover"))
+_TAGS_THAT_SAY, _SAYING = frozenset(("a", "bdo", "mark", "dialog")), _CLOSED.union(_HINTS)
+"""Tags and attributes that style an element by themselves."""
 _PLAIN_COLOUR = re.compile(r"#?[0-9a-f]{6}|#[0-9a-f]{3}|(?!transparent)[a-z]+")
 """Colours that an attribute of old HTML and a style understand alike."""
 _CENTRING = {"translatex(-50%)": "left", "translatey(-50%)": "top", "translate(-50%)": "left"}
 _CENTRING |= {"translate(-50%,-50%)": "left top", "translate(-50%,0)": "left", "translate(0,-50%)": "top"}
 """Moves back by half of a box, and the moves forth by half of the box around that they follow."""
 _GONE = ("none", "hidden", "collapse", "0", "0.0", ".0", "0%")
-_NAMELESS: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+_Candidates = tuple[frozenset[str], list[Rule], list[Rule]]
 _GROUNDS = ("background", "background-color", "background-image")
 _IMAGES = frozenset(("img", "video", "picture", "iframe", "canvas", "object", "embed", "svg"))
 _BLANK_FONTS = re.compile(r"blank|wingdings|webdings|dingbats|symbol|redacted|flow ?(?:block|circular)|barcode")
@@ -139,8 +141,7 @@ class Cascade:
             if not nodes_lack(rule.selector.pseudo):
                 self._by_key.setdefault(rule.selector.key(), []).append(rule)
         self._named = frozenset(name.lower() for rule in self.sheets.rules for name in rule.selector.names())
-        self._known: dict[tuple[frozenset[str], frozenset[str]], tuple[frozenset[str], frozenset[str]]] = {}
-        self._candidates: dict[tuple[str, frozenset[str]], tuple[list[Rule], list[Rule]]] = {}
+        self._candidates: dict[tuple[str, str | None, str | None], _Candidates] = {}
         bodies = (nodes.attributes[node] for node, tag in enumerate(nodes.tags[:_FIRST_NODES]) if tag == "body")
         self._link = next((body["link"] for body in bodies if body.get("link")), "")
         self.start(trusts_body=False)
@@ -154,18 +155,16 @@ class Cascade:
         self._places = [self._first] * len(self._nodes)
 
     def place(self, node: int) -> _Place:
-        """Return what is known of an element or a text."""
+        """Return what is known of an element."""
         around = self.around(node)
         tag, attributes = self._nodes.tags[node], self._nodes.attributes[node]
-        if not tag:
-            return around
-        names, lower = self._names_of(node) if attributes else _NAMELESS
-        by_names, others = self._rules_for(tag, lower)
-        hints = tuple(_hints(tag, attributes, self._link)) if attributes or tag == "dialog" else ()
+        names, by_names, others = self._known_of(node, tag)
+        is_hinted = tag in _TAGS_THAT_SAY or not _SAYING.isdisjoint(attributes)
+        hints = tuple(_hints(tag, attributes, self._link)) if is_hinted else ()
         own = attributes.get("style") or ""
-        is_spent = self._matching.is_spent()
-        matched = [] if is_spent else self._matched(node, others)
-        key = (tag, names, hints, own, is_spent or tuple((id(rule), how) for rule, how in matched))
+        is_spent = bool(others) and self._matching.is_spent()
+        matched = [] if is_spent or not others else self._matched(node, others)
+        key = (tag, names, hints, own, is_spent or tuple([(id(rule), how) for rule, how in matched]))
         place = around.below.get(key)
         if place is None:
             matched += self._matched(node, by_names)
@@ -179,23 +178,21 @@ class Cascade:
         parent = self._nodes.parents[node]
         return self._places[parent] if parent >= 0 else self._first
 
-    def _names_of(self, node: int) -> tuple[frozenset[str], frozenset[str]]:
-        """Return an element's ids and classes that selectors name, as written and in lower case."""
-        both = self._matching.names(node)
-        if both not in self._known:
-            names, lower = both
-            self._known[both] = frozenset(one for one in names if one.lower() in self._named), lower & self._named
-        return self._known[both]
-
-    def _rules_for(self, tag: str, names: frozenset[str]) -> tuple[list[Rule], list[Rule]]:
-        """Return the rules that an element of that tag and these names may match: by names alone, and others."""
-        key = tag, names
+    def _known_of(self, node: int, tag: str) -> _Candidates:
+        """Return an element's ids and classes that selectors name, and the rules that these and its tag may match."""
+        get = self._nodes.attributes[node].get
+        key = tag, get("id"), get("class")
         if key not in self._candidates:
+            names, lower = self._matching.names(node)
             found = [
-                rule for one in ("", tag, *names) for rule in self._by_key.get(one, ()) if rule.selector.fits(*key)
+                rule
+                for one in ("", tag, *(lower & self._named))
+                for rule in self._by_key.get(one, ())
+                if rule.selector.fits(tag, lower)
             ]
             by_names = [rule for rule in found if rule.selector.by_names]
-            self._candidates[key] = by_names, [rule for rule in found if not rule.selector.by_names]
+            others = [rule for rule in found if not rule.selector.by_names]
+            self._candidates[key] = frozenset(one for one in names if one.lower() in self._named), by_names, others
         return self._candidates[key]
 
     def _matched(self, node: int, rules: Sequence[Rule]) -> list[tuple[Rule, int]]:
@@ -244,7 +241,6 @@ def hides(style: str) -> bool:
 def _sheets_of(nodes: Nodes) -> Sheets:
     sheets = Sheets()
     inert_to = 0
-    is_chosen = any(get("http-equiv", "").lower() == "default-style" for get in (one.get for one in nodes.attributes))
     for node, tag in enumerate(nodes.tags):
         if tag in _NOT_RENDERED:
             inert_to = max(inert_to, nodes.ends[node])
@@ -258,9 +254,13 @@ def _sheets_of(nodes: Nodes) -> Sheets:
         is_doubtful = answer is None or "title" in nodes.attributes[node]
         if tag == "style":
             sheets.read("".join(nodes.texts[node : nodes.ends[node]]), is_doubtful=is_doubtful)
-        elif "stylesheet" in relation and (is_chosen or "alternate" not in relation):
+        elif "stylesheet" in relation and ("alternate" not in relation or _chooses_sheets(nodes)):
             sheets.link(get("href") or "", is_doubtful=is_doubtful)
     return sheets
+
+
+def _chooses_sheets(nodes: Nodes) -> bool:
+    return any(one.get("http-equiv", "").lower() == "default-style" for one in nodes.attributes)
 
 
 def _hints(tag: str, attributes: Mapping[str, str], link: str) -> Iterator[Declaration]:

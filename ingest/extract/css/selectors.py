@@ -323,17 +323,22 @@ class Matching:
         self.nodes = nodes
         self._left = MOST_STEPS
         self._names: dict[tuple[str | None, str | None], tuple[frozenset[str], frozenset[str]]] = {}
+        self._of_node: list[tuple[frozenset[str], frozenset[str]] | None] = [None] * len(nodes)
         self._places: dict[tuple[bool, bool], list[int]] = {}
         self._before: list[int] | None = None
 
     def names(self, node: int) -> tuple[frozenset[str], frozenset[str]]:
         """Return an element's id and classes as written, as `#id` and `.class`, and the same in lower case."""
+        known = self._of_node[node]
+        if known is not None:
+            return known
         attributes = self.nodes.attributes[node]
         key = attributes.get("id"), attributes.get("class")
         if key not in self._names:
             written = [f".{name}" for name in (key[1] or "").split()] + ([f"#{key[0]}"] if key[0] else [])
             self._names[key] = frozenset(written), frozenset(map(str.lower, written))
-        return self._names[key]
+        found = self._of_node[node] = self._names[key]
+        return found
 
     def inherited(self, node: int, name: str) -> str | None:
         """Return the nearest value of an attribute around, in lower case."""

@@ -60,7 +60,12 @@ def _seen(nodes: Nodes, cascade: Cascade) -> list[int]:
         if replaced and nodes.parents[node] in replaced:
             node = max(ends[node], node + 1)
             continue
-        if tag and (tag in _NEVER_READ or (attributes[node] and _is_marked_hidden(attributes[node]))):
+        if not tag:
+            if cascade.around(node).shows_text:
+                seen.append(node)
+            node += 1
+            continue
+        if tag in _NEVER_READ or (attributes[node] and _is_marked_hidden(attributes[node])):
             node = ends[node]
             continue
         place = cascade.place(node)
@@ -75,8 +80,7 @@ def _seen(nodes: Nodes, cascade: Cascade) -> list[int]:
         if place.is_hidden or (tag == "details" and not _says_what_it_holds(nodes, node)):
             node = ends[node]
             continue
-        if tag or place.shows_text:
-            seen.append(node)
+        seen.append(node)
         node += 1
     return _uncovered(nodes, seen, covers) if covers else seen
 
