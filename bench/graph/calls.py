@@ -58,8 +58,19 @@ class Corpus:
         self.ids = files
         rows = [self._row(place, path) for place, path in sorted(files.items(), key=lambda entry: entry[1])]
         self.resolver = Resolver(rows)
+        self._documents = [row.document_id for row in rows]
+        self._places = {document: place for place, document in enumerate(self._documents)}
         self._lines: dict[str, dict[int, list[Edge]]] = {}
         self._edges = {row.document_id: row.edges for row in rows}
+
+    def meant(self, path: str, key: str) -> list[tuple[str, str, float]]:
+        """The possible meanings of a name in a file: each one's document and key, and its share."""
+        place, resolver = self._places[path], self.resolver
+        found = [
+            (resolver.definitions[one.definition], one.share)
+            for one in resolver.meanings(resolver.found(key, place), place)
+        ]
+        return [(self._documents[entry.document], entry.key, share) for entry, share in found]
 
     @staticmethod
     def _row(place: str, path: str) -> DocumentRow:
@@ -88,8 +99,8 @@ class Corpus:
         best: tuple[float, int, str] | None = None
         for edge in edges:
             for key in _asked(edge.target.key, name):
-                found = self.resolver.candidates_of(path, key)
-                shares = [share for document, entry, _, share in found if self._is(document, entry.key, wanted)]
+                found = self.meant(path, key)
+                shares = [share for document, own, share in found if self._is(document, own, wanted)]
                 if shares and (best is None or len(found) < best[1]):
                     best = max(shares), len(found), edge.origin.value
         written = {edge.target.key.rpartition(".")[2] for edge in edges}
@@ -108,7 +119,7 @@ class Corpus:
         named = [edge for edge in edges if edge.target.key.rpartition(".")[2] == name]
         if not named:
             return "made by a class" if name in _MADE else "another name is written"
-        if all(not self.resolver.candidates_of(path, edge.target.key) for edge in named):
+        if all(not self.meant(path, edge.target.key) for edge in named):
             return "name has no definition here"
         if any(edge.origin is Origin.NAME for edge in named):
             return "not among those of the name"
