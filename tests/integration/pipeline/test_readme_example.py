@@ -10,7 +10,7 @@ from sluice.workers.service.read_files import documents_in
 from tests.support.in_process import MakeInstance
 from tests.support.repository import REPOSITORY
 
-EXPECTED = ("a process dies", "started again")
+EXPECTED = ("a worker or another process dies", "started again")
 """What the answer's first source says of a worker that dies."""
 
 
