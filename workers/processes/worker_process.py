@@ -40,7 +40,6 @@ log = structlog.get_logger(__name__)
 RECONNECT_SECONDS = 1.0
 
 
-@dataclass
 AGENTS_SECONDS = 10.0
 """Seconds for which it is not looked again whether agents have keys."""
 
@@ -60,6 +59,7 @@ def share_of_pool(size: int, ledger: Ledger) -> Callable[[], int | None]:
     return most
 
 
+@dataclass
 class WorkerProcess:
     """The state of one process for one or several stages: its context and its heartbeat, made anew after a fork."""
 
