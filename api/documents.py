@@ -6,16 +6,15 @@ that the guard blocks: a key that lists corpora sees only theirs.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import ValidationError
 
 from sluice.api.access import AnyCaller, Corpus, Note, Operator, instance_of, request_span
 from sluice.api.problems import problem_responses
 from sluice.api.runs import IdempotencyKey
 from sluice.contracts.api import DocumentsRequest, DocumentText, RunAccepted
-from sluice.contracts.errors import InvalidInput, first_problem
+from sluice.contracts.errors import checked
 from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, Meant, NewEntry
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
 from sluice.workers.service.document_text import read_document_text
@@ -106,7 +105,7 @@ def forget(
     false, they are neither crawled nor ingested again."""
     if body is None:
         told = {"url": url, "url_prefix": url_prefix, "document_id": document_id, "run_id": run_id}
-        body = _request(corpus=corpus, **told, submitted_by=submitted_by, keep_out=keep_out, note=note)
+        body = checked(ForgetRequest, corpus=corpus, **told, submitted_by=submitted_by, keep_out=keep_out, note=note)
     with request_span(request, "DELETE /v1/documents"):
         return instance_of(request).forget.forget(body, operator)
 
@@ -139,14 +138,6 @@ def keep_out(request: Request, operator: Operator, body: NewEntry) -> list[Forgo
 def allow(request: Request, entry_id: str, operator: Operator, note: Note = "") -> ForgottenEntry:
     """Take it off the negative list; recorded with who, when and why."""
     return instance_of(request).forget.allow(entry_id, operator, note)
-
-
-def _request(**facts: Any) -> ForgetRequest:
-    """Return the request that the query states. Raises `InvalidInput` if it names none or several things."""
-    try:
-        return ForgetRequest(**facts)
-    except ValidationError as error:
-        raise InvalidInput(*first_problem(error)) from error
 
 
 @quarantine.get("", responses=problem_responses(503), summary="Chunks that the guard holds back, the latest first")

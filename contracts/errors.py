@@ -24,11 +24,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from errno import EDQUOT, ENOSPC
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
+
+Checked = TypeVar("Checked")
 
 
 class SluiceError(Exception):
@@ -156,6 +158,14 @@ def first_problem(error: ValidationError, prefix: Sequence[str] = ()) -> tuple[s
     entry = error.errors(include_url=False, include_input=False)[0]
     path = [*prefix, *(str(part) for part in entry["loc"])]
     return ".".join(path) or "body", plain_sentence(entry)
+
+
+def checked(kind: Callable[..., Checked], **fields: object) -> Checked:
+    """Return the value of a model with these fields. Raises `InvalidInput`, naming the field, if they do not fit."""
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        raise InvalidInput(*first_problem(error)) from error
 
 
 def plain_sentence(entry: Mapping[str, Any]) -> str:

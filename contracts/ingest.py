@@ -24,10 +24,6 @@ Vertical = Literal["web", "news", "code"]
 """The part of the web to search, where a provider supports such parts."""
 
 
-def _is_web(vertical: object) -> bool:
-    return vertical == "web"
-
-
 class SearchDirected(Body, queue="search"):
     """Search the web for `query`; crawl up to `crawl_pages` of the results (0: keep snippets only)."""
 
@@ -35,7 +31,7 @@ class SearchDirected(Body, queue="search"):
     locale: str | None = None
     top_k: Annotated[int, Field(ge=1, le=50)] = 8
     filters: dict[str, str] = Field(default_factory=dict)
-    vertical: Annotated[Vertical, Field(exclude_if=_is_web)] = "web"
+    vertical: Annotated[Vertical, Field(exclude_if=lambda vertical: vertical == "web")] = "web"
     crawl_pages: Annotated[int, Field(ge=0)] = 0
     crawl_depth: Annotated[int, Field(ge=0, le=5)] = 0
     byte_allowance: Annotated[int, Field(ge=0)] | None = None

@@ -63,15 +63,7 @@ class Filters(Value):
 
 
 NO_FILTERS = Filters()
-
-
-def _no_filters() -> Filters:
-    """Return the same value for every query: pydantic would copy a plain default each time, as it holds a dict."""
-    return NO_FILTERS
-
-
-def _is_true(value: object) -> bool:
-    return value is True
+"""The same value for every query: pydantic would copy a plain default each time, as it holds a dict."""
 
 
 Names = Annotated[tuple[str, ...], Field(exclude_if=is_empty)]
@@ -84,7 +76,7 @@ class SearchOptions(Value):
 
     query: QueryText
     top_k: Annotated[int, Field(ge=1, le=100)] = 8
-    filters: Filters = Field(default_factory=_no_filters, json_schema_extra={"default": NO_FILTERS.model_dump()})
+    filters: Filters = Field(default_factory=lambda: NO_FILTERS, json_schema_extra={"default": NO_FILTERS.model_dump()})
     trust_threshold: Annotated[
         float, Field(ge=0, le=1, validation_alias=AliasChoices("trust_threshold", "trustThreshold"))
     ] = 0.0
@@ -99,7 +91,7 @@ class SearchOptions(Value):
     duplicate_threshold: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """The share of three-word shingles (as a Jaccard index) from which two texts are duplicates; 1 for equal words
     only, 0 for never. None takes the configured default."""
-    rerank: Annotated[bool, Field(exclude_if=_is_true)] = True
+    rerank: Annotated[bool, Field(exclude_if=lambda rerank: rerank is True)] = True
     """Whether to use the reranker, if one is configured."""
     confidence_floor: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """Passages with a lower confidence are left out, where it is calibrated. At the gate None takes the configured

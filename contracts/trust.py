@@ -60,10 +60,13 @@ class Inspection(Value):
     findings: Annotated[tuple[Finding, ...], Field(exclude_if=is_empty)] = ()
     private: Annotated[tuple[PrivateSpan, ...], Field(exclude_if=is_empty)] = ()
 
-    def with_warning(self, finding: Finding) -> Inspection:
-        """Return the same inspection with one more finding, and at least a warning."""
-        verdict = Verdict.WARNED if self.verdict is Verdict.PASSED else self.verdict
-        return self.model_copy(update={"verdict": verdict, "findings": (*self.findings, finding)})
+
+def with_warning(inspection: Inspection | None, rule: str, text: str) -> Inspection:
+    """Return the inspection of a chunk with one more finding, of its whole text, and at least a warning."""
+    known = inspection or Inspection()
+    verdict = Verdict.WARNED if known.verdict is Verdict.PASSED else known.verdict
+    finding = Finding(rule=rule, start=0, end=len(text))
+    return known.model_copy(update={"verdict": verdict, "findings": (*known.findings, finding)})
 
 
 class Signature(Value):

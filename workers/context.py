@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from sluice.gate.directives import CrawlLimits
-from sluice.gate.profile import load_former_profiles, load_profiles
+from sluice.gate.profile import Profile, load_former_profiles, load_profiles
 from sluice.gate.veto import policy_of_corpus, policy_state
 from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.backpressure import Admission
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from sluice.contracts.learning.control import FlagName
     from sluice.evaluation.chat_endpoint import ChatEndpoint
     from sluice.evaluation.ragas.bridge import RagasBridge
-    from sluice.gate.profile import Profile
     from sluice.graph.servers.server import GraphServer
     from sluice.index.qdrant.server import ServerCollection
     from sluice.index.search.rerank.base import Reranker

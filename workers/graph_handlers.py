@@ -24,17 +24,15 @@ from sluice.contracts.errors import Unavailable
 from sluice.contracts.event import Event, Gap
 from sluice.contracts.index import GraphDirected, GraphPublished
 from sluice.contracts.outcome import Done, Next, Outcome, Retry
-from sluice.graph.generations.publish import POINTER, discard, lock_folder, publish, verified
-from sluice.ledger.graph.rows import Totals
+from sluice.graph.generations.publish import POINTER, Generation, discard, lock_folder, publish, verified
+from sluice.ledger.graph.rows import Totals, Written
 from sluice.otel import metrics
 from sluice.workers.runtime.heartbeat import check_cancelled
 from sluice.workers.wiring.graph_documents import IndexedDocuments
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from sluice.graph.generations.publish import Generation
     from sluice.ledger.graph.changes import Change
-    from sluice.ledger.graph.rows import Written
     from sluice.ledger.graph.store import Graphs
     from sluice.ledger.ledger import Ledger
     from sluice.workers.wiring.corpora import CorpusReaders, Reader

@@ -19,8 +19,8 @@ from sluice.contracts.learning.events import ResponseJudged, ResponseJudgementDi
 from sluice.contracts.outcome import Done, Next, Outcome, Postponable
 from sluice.evaluation.ragas.environment import AnsweredQuestion
 from sluice.gate.decide import decide, deciding_model
-from sluice.gate.directives import make_directives
-from sluice.gate.profile import choose_profile
+from sluice.gate.directives import CrawlLimits, make_directives
+from sluice.gate.profile import Profile, choose_profile
 from sluice.gate.veto import MEMORY_POLICY
 from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from sluice.contracts.gate import PolicyState
     from sluice.contracts.index import Answer
     from sluice.evaluation.ragas.bridge import RagasBridge
-    from sluice.gate.directives import CrawlLimits
-    from sluice.gate.profile import Profile
     from sluice.ledger.ledger import Ledger
     from sluice.workers.context import Context
     from sluice.workers.runtime.blob_store import BlobStore

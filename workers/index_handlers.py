@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sluice.contracts.document import ChunkBatch, ChunkedDocument, document_id_for
+from sluice.contracts.document import ChunkBatch, ChunkedDocument, DocumentFacts, document_id_for
 from sluice.contracts.event import Event, Gap
 from sluice.contracts.index import DocumentIndexed, SnapshotPublished
 from sluice.contracts.ingest import (
@@ -38,19 +38,17 @@ from sluice.workers.runtime.negative_list import batch_without_forgotten, refuse
 from sluice.workers.steps.citations import tell_stale_answers
 from sluice.workers.steps.embed import ChunkEmbedder, load_chunks
 from sluice.workers.steps.inspect import Inspection
-from sluice.workers.wiring.corpora import Corpora
-from sluice.workers.wiring.graphs import graph_directives
+from sluice.workers.wiring.corpora import Corpora, CorpusWriters
+from sluice.workers.wiring.graphs import GraphArms, graph_directives
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from sluice.contracts.document import DocumentFacts
     from sluice.index.journal.records import Vectors
     from sluice.ledger.known_pages import PageMemory
     from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.blob_store import BlobStore
     from sluice.workers.settings import Settings
-    from sluice.workers.wiring.corpora import CorpusWriters, Writer
-    from sluice.workers.wiring.graphs import GraphArms
+    from sluice.workers.wiring.corpora import Writer
     from sluice.workers.wiring.snapshot_upload import Shipper
 
 

@@ -30,12 +30,12 @@ from sluice.contracts.ingest import (
     SearchDirected,
 )
 from sluice.contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
-from sluice.gate.directives import make_crawl, make_result_crawls
+from sluice.gate.directives import CrawlLimits, make_crawl, make_result_crawls
 from sluice.ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable
 from sluice.ingest.crawl.crawled_page import withdrawal_in
-from sluice.ingest.crawl.crawler import CrawledPage, UnchangedPage, directions_from
+from sluice.ingest.crawl.crawler import CrawledPage, Crawler, UnchangedPage, directions_from
 from sluice.ingest.crawl.page_visit import BudgetMeter
-from sluice.ingest.egress.crawl_account import egress_context
+from sluice.ingest.egress.crawl_account import EgressReport, egress_context
 from sluice.ingest.search.search import SearchFailed
 from sluice.ledger.learning.flags import flag_gap
 from sluice.workers.runtime.event_counters import count_failed_search
@@ -45,9 +45,6 @@ from sluice.workers.wiring.inject import Step
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from sluice.gate.directives import CrawlLimits
-    from sluice.ingest.crawl.crawler import Crawler
-    from sluice.ingest.egress.crawl_account import EgressReport
     from sluice.ingest.egress.proxy import EgressProxy
     from sluice.ledger.known_pages import PageMemory
     from sluice.ledger.ledger import Ledger

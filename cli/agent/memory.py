@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from pydantic import ValidationError
 
 from sluice.cli.agent.opened_memory import HERE, InstanceMemory, opened
 from sluice.cli.command import Shown, opening, print_rows, table
 from sluice.cli.output import INTERRUPTED, plain_text, print_table, say, warn
-from sluice.contracts.errors import InvalidInput, Unavailable, first_problem
+from sluice.contracts.errors import InvalidInput, Unavailable, checked
 from sluice.contracts.memory.api import (
     IterationContext,
     LearningPatch,
@@ -139,7 +138,7 @@ def learn(
     """Add a learning. One that says the same as an earlier one is counted there; an opposite is kept beside it."""
     about = {"source": source, "iteration": iteration, "task_id": task_id}
     place = {"project": memory.project_path, "feature": feature}
-    request = _checked(LearningRequest, **place, text=text, reason=reason, **about)
+    request = checked(LearningRequest, **place, text=text, reason=reason, **about)
     result = memory.learn(feature, request.text, request.reason, source, iteration, task_id)
     told = f"{result.verdict}{f' {result.learning.id}' if result.learning else ''}"
     told += f": {result.why}" if result.why else ""
@@ -178,7 +177,7 @@ def review(
         found = memory.learnings(feature, task_id=task_id, state=None)
         return Shown(found, lambda: _print_learnings(found))
     said = {"text": text, "reason": reason, "task_id": task_id, "rejected": rejected, "keep_over": keep_over}
-    changes = _checked(LearningPatch, **said, reviewed=reviewed or None, source=source, note=note)
+    changes = checked(LearningPatch, **said, reviewed=reviewed or None, source=source, note=note)
     changed = memory.patch(feature, learning_id, changes)
     return Shown(changed, _learnings([changed]).drawn)
 
@@ -197,13 +196,6 @@ def _print_learnings(found: Learnings) -> None:
     texts = {one.id: one.text for one in found.learnings}
     for one, other in found.conflicts:
         say(f"{one} {texts.get(one, '')!r} contradicts {other} {texts.get(other, '')!r}")
-
-
-def _checked(kind: type[Any], **fields: object) -> Any:
-    try:
-        return kind(**fields)
-    except ValidationError as error:
-        raise InvalidInput(*first_problem(error)) from error
 
 
 # -- reading the memory

@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sluice.evaluation.evaluator import Evaluator, Windowing
-from sluice.ledger.learning.outcomes import Place
-
-if TYPE_CHECKING:
-    from sluice.ledger.learning.outcomes import Outcomes
+from sluice.ledger.learning.outcomes import Outcomes, Place
 
 RUNS_AT_ONCE = 5_000
 """Runs of one refresh: a fifth of a second. After a start, the past takes as many refreshes as it needs."""

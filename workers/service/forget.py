@@ -38,11 +38,10 @@ from sluice.workers.context import Context
 from sluice.workers.service.caller import Caller
 from sluice.workers.service.service import Service
 from sluice.workers.service.submissions import usable_url
-from sluice.workers.wiring.corpora import FALLBACK_FOLDER
+from sluice.workers.wiring.corpora import FALLBACK_FOLDER, CorpusReaders
 
 if TYPE_CHECKING:
     from sluice.graph.servers.server import GraphServer
-    from sluice.workers.wiring.corpora import CorpusReaders
 
 _WEB = ("http://", "https://")
 

@@ -16,7 +16,7 @@ from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.contracts.event import Body, Event
 from sluice.contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded
 from sluice.contracts.outcome import Done, Next
-from sluice.contracts.trust import Finding, Inspection
+from sluice.contracts.trust import with_warning
 from sluice.ingest.chunk.token_ids import embedding_texts
 from sluice.ingest.embed.batching import Portion, end_of_portion
 from sluice.otel import metrics
@@ -206,7 +206,9 @@ def _judged(
     if not alien and not marked_before:
         return document
     chunks = tuple(
-        _mark(chunk) if position in alien or chunk.checksum in marked_before else chunk
+        chunk.model_copy(update={"inspection": with_warning(chunk.inspection, RULE, chunk.text)})
+        if position in alien or chunk.checksum in marked_before
+        else chunk
         for position, chunk in enumerate(document.chunks)
     )
     return document.model_copy(update={"chunks": chunks, "inspection_sha256": inspection_digest(chunks)})
@@ -214,8 +216,3 @@ def _judged(
 
 def _is_marked(chunk: Chunk) -> bool:
     return chunk.inspection is not None and any(finding.rule == RULE for finding in chunk.inspection.findings)
-
-
-def _mark(chunk: Chunk) -> Chunk:
-    finding = Finding(rule=RULE, start=0, end=len(chunk.text))
-    return chunk.model_copy(update={"inspection": (chunk.inspection or Inspection()).with_warning(finding)})

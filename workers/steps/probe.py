@@ -49,7 +49,7 @@ from sluice.workers.steps.retrieve import Retriever
 from sluice.workers.wiring.corpora import CorpusReaders
 from sluice.workers.wiring.embedding import EmbeddingService
 from sluice.workers.wiring.inject import Step
-from sluice.workers.wiring.memories import IndexSearch
+from sluice.workers.wiring.memories import IndexSearch, ProjectMemories
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.flags import FlagReader
     from sluice.workers.settings import Settings
-    from sluice.workers.wiring.memories import ProjectMemories
 
 log = structlog.get_logger(__name__)
 

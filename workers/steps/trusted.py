@@ -13,7 +13,7 @@ from functools import lru_cache
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.graph.retrieval import GraphPath
 from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalStats, RetrievedChunk, Strategy
-from sluice.contracts.trust import FLOOD, Finding, Inspection, TrustScore, Verdict
+from sluice.contracts.trust import FLOOD, TrustScore, Verdict, with_warning
 from sluice.gate.probe import question_terms
 from sluice.index.search.compose_answer import hide_nosnippet_texts
 from sluice.index.search.filters import has_conditions
@@ -166,8 +166,11 @@ def mark_floods(
         rules |= {number: EVERYWHERE for number in may_mark if ids[number] in everywhere}
     if not rules:
         return found
-    marked = [_marked(chunk, rules[number]) if number in rules else chunk for number, chunk in enumerate(found.chunks)]
-    return _ranked(found, sorted(marked, key=lambda chunk: chunk.is_flood))
+    chunks = list(found.chunks)
+    for number, rule in rules.items():
+        one = chunks[number]
+        chunks[number] = one.model_copy(update={"inspection": with_warning(one.inspection, rule, one.text)})
+    return _ranked(found, sorted(chunks, key=lambda chunk: chunk.is_flood))
 
 
 def find_sources(found: Retrieval, question: str, settings: TrustSettings) -> dict[str, str]:
@@ -220,11 +223,6 @@ def _passage(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSet
         sender = "operator" if provenance.by_operator else provenance.submitted_by
         speaker = f"{sender} {site or ''}" if sender else chunk.document_id
     return Passage(text, speaker, standing, provenance.known_since.timestamp())
-
-
-def _marked(chunk: RetrievedChunk, rule: str) -> RetrievedChunk:
-    finding = Finding(rule=rule, start=0, end=len(chunk.text))
-    return chunk.model_copy(update={"inspection": (chunk.inspection or Inspection()).with_warning(finding)})
 
 
 CountChunks = Callable[[Sequence[str]], Mapping[str, int]]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -81,7 +81,8 @@ EXAMINE_TICKS = 50
 LATE = 3
 """Exit code of the task that examines a process, if that is late."""
 BROKER_SILENT_SECONDS = 20.0
-"""Longest time without an answer of the embedded broker, which takes milliseconds: four pings in a row."""
+"""Longest time without an answer of the embedded broker, which takes milliseconds: four pings in a row. A stopped one
+keeps its port, and answers nothing."""
 MOST_PASSED_SECONDS = 1.0
 """Most that one tick adds to a process's silence: time in which the supervisor itself was stopped must not count."""
 
@@ -219,7 +220,7 @@ class Supervisor:
         """Start the process, its output in its log file, and store its process id in the table."""
         output = self._log_file(child.name)
         try:
-            child.start(self.child_environment(), output, self._inherited())
+            child.start({**os.environ, **environment_of(self.settings)}, output, self._inherited())
         finally:
             if output is not None:
                 os.close(output)
@@ -230,10 +231,6 @@ class Supervisor:
             return None
         self.log_dir.mkdir(parents=True, exist_ok=True)
         return os.open(self.log_dir / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def child_environment(self) -> Mapping[str, str]:
-        """Return the environment of the processes."""
-        return {**os.environ, **environment_of(self.settings)}
 
     @property
     def known_children(self) -> set[int]:
@@ -258,7 +255,7 @@ class Supervisor:
                 end_orphans(self.known_children)
             if ticks % EXAMINE_TICKS == 0:
                 self.weigh_workers()
-                self.ping_broker()
+                self._examine(BROKER, broker_is_silent, BROKER_SILENT_SECONDS, self.pings)
                 self.examine_reconciler()
 
     def look_after(self, child: Child, passed_seconds: float) -> None:
@@ -322,10 +319,6 @@ class Supervisor:
     def examine_reconciler(self) -> None:
         """Check whether the reconciler still ticks."""
         self._examine("reconciler", reconciler_is_late, self.settings.delivery.deaf_after_seconds, self.task_queue)
-
-    def ping_broker(self) -> None:
-        """Ping the embedded broker. A stopped one keeps its port, and answers nothing."""
-        self._examine(BROKER, broker_is_silent, BROKER_SILENT_SECONDS, self.pings)
 
     def _examine(
         self, name: str, is_late: Callable[[Settings, float], bool], most_seconds: float, queue: TaskQueue

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 import structlog
 
 from sluice.contracts.errors import Corrupted, Fenced, NotFound, Overloaded, SluiceError
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.disk.layout import CorpusLayout, list_corpora
 from sluice.trust.floods import SMALLEST_CORPUS, TopPassages
 from sluice.trust.source_trust import source_trust_of
 from sluice.workers.settings import Settings
@@ -163,8 +163,6 @@ class CorpusReaders:
 
     def names(self) -> tuple[str, ...]:
         """Return the corpora that were ever written to."""
-        from sluice.index.disk.layout import list_corpora
-
         return list_corpora(self._root)
 
     def exists(self, corpus: str) -> bool:

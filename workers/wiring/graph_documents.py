@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 from pydantic_core import to_json
 
-from sluice.contracts.document import Chunk, sha256_text
+from sluice.contracts.document import Chunk, DocumentFacts, sha256_text
 from sluice.contracts.errors import Corrupted
 from sluice.contracts.event import Gap
 from sluice.contracts.graph.model import GraphDocument
@@ -23,7 +23,6 @@ from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.rows import GraphRow, Identity, Standing, Totals
 
 if TYPE_CHECKING:
-    from sluice.contracts.document import DocumentFacts
     from sluice.ledger.graph.store import Graphs
     from sluice.workers.wiring.corpora import Reader
 

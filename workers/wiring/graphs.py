@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.graph.retrieval import Expansion, GraphArm, GraphHit
-from sluice.contracts.index import GraphDirected
+from sluice.contracts.index import DocumentIndexed, GraphDirected
 from sluice.graph.settings import GraphSettings, address_of
 from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics
@@ -18,7 +18,6 @@ from sluice.otel import metrics
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sluice.contracts.index import DocumentIndexed
     from sluice.graph.arm import Arm
     from sluice.graph.servers.client import CheckAddress
     from sluice.graph.servers.server import GraphServer

@@ -43,7 +43,6 @@ from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from sluice.workers.context import Context
     from sluice.workers.service.memories import MemoryDesk

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -32,8 +32,6 @@ from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.service.learning.control import JudgedStage, change_rollout, judge_rollout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from prometheus_client import Gauge
 
     from sluice.evaluation.run_totals import Interval, Summary

@@ -43,8 +43,6 @@ from sluice.workers.wiring.graphs import is_graphed
 from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sluice.graph.servers.server import GraphServer
     from sluice.ledger.graph.rows import Totals
     from sluice.workers.context import Context

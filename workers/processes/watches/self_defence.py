@@ -47,6 +47,7 @@ _UNITS = ("usd", "pages", "bytes", "tokens", "milliseconds")
 class _Look:
     """Result of one look: the states by defence and scope, the keys of changed states, and the changes to record."""
 
+    at: datetime
     states: dict[Key, DefenceState]
     pins: dict[Key, Pin]
     changed: set[Key] = field(default_factory=set)
@@ -57,6 +58,19 @@ class _Look:
         if self.states.get(key) != state:
             self.states[key] = state
             self.changed.add(key)
+
+    def trip(self, key: Key, step: Step, why: str, lifted_by: str, falls_back_to: str | None = None) -> None:
+        """Trip a defence, and add that to the changes."""
+        state, defence = self.states[key], rules.stepping_back(*key, step, self.at, why, lifted_by)
+        tripped = DefenceTripped(defence=defence, configuration=state.configuration, falls_back_to=falls_back_to)
+        self.changes.append(ControlChange((tripped,), "defence_trip", subject_of(*key), note=why))
+        self.put(key, rules.trip(state, defence, falls_back_to))
+
+    def heal(self, key: Key, by: str, why: str) -> None:
+        """End a step back, and add that to the changes."""
+        healed = DefenceHealed.model_validate({**rules.named(*key), "by": by, "why": why})
+        self.changes.append(ControlChange((healed,), "defence_heal", subject_of(*key), note=why))
+        self.put(key, rules.heal(self.states[key]))
 
     def rows(self) -> Iterable[DefenceRow]:
         """Yield the rows of the states that changed."""
@@ -88,6 +102,7 @@ class SelfDefence:
         seen, rows = self._ledger.defences.rows()
         now = self._ledger.clock()
         look = _Look(
+            datetime.fromtimestamp(now, UTC),
             {key_of(row): DefenceState.model_validate_json(row.state) for row in rows},
             {key_of(row): row.pin for row in rows if row.pin},
         )
@@ -127,39 +142,27 @@ class SelfDefence:
         state, change = rules.watch(name, before, run, self._stale_seconds(run.profile), scope)
         if state.configuration is not None and state.configuration != before.configuration:
             self._ledger.configurations.record(run.profile, state.configuration, run.decided_at.timestamp())
-        if change == "trip":
-            state = self._trip(key, state, look)
-        elif change == "heal":
-            state = self._heal(key, run, before, state, look)
         look.put(key, state)
-
-    def _trip(self, key: Key, state: DefenceState, look: _Look) -> DefenceState:
-        """Return the tripped state with its step back, and add the change to the look."""
-        name, scope = key
-        step, falls_back_to, why = self._step(key, state, look)
-        of_corpus = "" if scope.corpus == rules.ALL else f" --corpus {scope.corpus}"
-        command = f"`sluice gate defences {name} --lift --profile {scope.profile}{of_corpus}`"
-        return self._record_trip(key, state, step, why, f"{_HEALED_BY[name]}, or {command}", look, falls_back_to)
-
-    def _step(self, key: Key, state: DefenceState, look: _Look) -> tuple[Step, str | None, str]:
-        name, scope = key
         windows = "; ".join(closed.why or "" for closed in state.closed[-rules.IN_A_ROW :])
+        if change == "trip":
+            step, falls_back_to, why = self._step(key, state, look, windows)
+            of_corpus = "" if scope.corpus == rules.ALL else f" --corpus {scope.corpus}"
+            command = f"`sluice gate defences {name} --lift --profile {scope.profile}{of_corpus}`"
+            look.trip(key, step, why, f"{_HEALED_BY[name]}, or {command}", falls_back_to)
+        elif change == "heal" and before.configuration != rules.configuration_of(run):
+            look.heal(key, "configuration", f"configuration {rules.configuration_of(run)[:12]} took its place")
+        elif change == "heal":
+            look.heal(key, "data", windows)
+
+    def _step(self, key: Key, state: DefenceState, look: _Look, windows: str) -> tuple[Step, str | None, str]:
+        name, scope = key
         if name == "latency":
             return "lower_plan", None, windows
         failed = {one for (_, of), other in look.states.items() if of == scope for one in other.failed}
-        configuration = state.configuration or ""
-        before = self._ledger.configurations.before(scope.profile, configuration, failed)
+        before = self._ledger.configurations.before(scope.profile, state.configuration or "", failed)
         if before is None:
             return "retrieve_only", None, f"{windows}; there is no configuration before"
         return "previous_configuration", before, windows
-
-    def _heal(self, key: Key, run: RunOutcome, before: DefenceState, state: DefenceState, look: _Look) -> DefenceState:
-        if before.configuration != rules.configuration_of(run):
-            why, by = f"configuration {rules.configuration_of(run)[:12]} took its place", "configuration"
-        else:
-            why, by = "; ".join(closed.why or "" for closed in state.closed[-rules.IN_A_ROW :]), "data"
-        self._record_heal(key, by, why, look)
-        return rules.heal(state)
 
     def _watch_cost(self, look: _Look) -> None:
         """Step back to the corpus alone where a ceiling of the day is nearly used up; heal again where none is."""
@@ -167,42 +170,19 @@ class SelfDefence:
         if key in look.pins:
             return
         state = look.states.get(key, DefenceState())
+        look.put(key, state)
         verdict, why = rules.judge_cost(self._used_of_day())
-        today = datetime.fromtimestamp(self._ledger.clock(), UTC).date().isoformat()
-        if state.tripped is None and verdict == "bad" and state.lifted_day != today:
+        if state.tripped is None and verdict == "bad" and state.lifted_day != look.at.date().isoformat():
             ceiling = f"a higher ceiling (below {rules.FAR:.0%} of it)"
             lifted_by = f"the next UTC day, {ceiling}, or `sluice gate defences cost --lift`"
-            state = self._record_trip(key, state, "retrieve_only", why, lifted_by, look)
+            look.trip(key, "retrieve_only", why, lifted_by)
         elif state.tripped is not None and verdict in ("good", "void"):
-            self._record_heal(key, "data", why, look)
-            state = rules.heal(state)
-        look.put(key, state)
+            look.heal(key, "data", why)
 
     def _used_of_day(self) -> dict[str, float]:
         spent, budget = self._ledger.spent_today(), self._settings.budget
         ceilings = {unit: getattr(budget, f"day_{unit}") for unit in _UNITS}
         return {f"budget.day_{unit}": getattr(spent, unit) / most for unit, most in ceilings.items() if most}
-
-    def _record_trip(
-        self,
-        key: Key,
-        state: DefenceState,
-        step: Step,
-        why: str,
-        lifted_by: str,
-        look: _Look,
-        falls_back_to: str | None = None,
-    ) -> DefenceState:
-        since = datetime.fromtimestamp(self._ledger.clock(), UTC)
-        defence = rules.stepping_back(*key, step, since, why, lifted_by)
-        tripped = DefenceTripped(defence=defence, configuration=state.configuration, falls_back_to=falls_back_to)
-        look.changes.append(ControlChange((tripped,), "defence_trip", subject_of(*key), note=why))
-        return rules.trip(state, defence, falls_back_to)
-
-    def _record_heal(self, key: Key, by: str, why: str, look: _Look) -> None:
-        facts = {**rules.named(*key), "by": by, "why": why}
-        healed = DefenceHealed.model_validate(facts)
-        look.changes.append(ControlChange((healed,), "defence_heal", subject_of(*key), note=why))
 
     def _stale_seconds(self, profile: str) -> float:
         freshness = self._settings.freshness
