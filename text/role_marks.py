@@ -19,8 +19,13 @@ _ANY = r"[^<>\n]{0,80}"
 def find_marks(lowered: str) -> Iterator[tuple[Literal["role-mark.token", "tool-call.markup"], int, int]]:
     """Yield rule, start and end of each mark in a text in lower case; not those that texts hold for other reasons."""
     if "<" in lowered or "[" in lowered:
-        for found in _tokens("roles", "tools").finditer(lowered):
+        for found in marks_of_turns().finditer(lowered):
             yield "tool-call.markup" if found["tools"] else "role-mark.token", *found.span()
+
+
+def marks_of_turns() -> re.Pattern[str]:
+    """Return the pattern of the marks that `find_marks` finds, in either case."""
+    return _tokens("roles", "tools")
 
 
 def break_marks(text: str) -> str:

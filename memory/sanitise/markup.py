@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.text.pattern_file import PatternFile
+from sluice.text.role_marks import marks_of_turns
 
 _PATTERNS = PatternFile(Path(__file__).with_name("markup.toml"))
 
@@ -25,6 +26,7 @@ def take_out_markup(text: str, cut: Counter[str]) -> str:
         text = _replace(_PATTERNS["turn"], text, cut, "role-marker", " ")
         text = _only_named(_PATTERNS["tool_tag"], text, cut, "mark.tool")
         text = _only_named(_PATTERNS["token"], text, cut, "mark.role")
+        text = _replace(marks_of_turns(), text, cut, "mark.role", "")
     if "{" in text and _PATTERNS["call_keys"].search(text):
         text = _without_json_calls(text, cut)
     text = _replace(_PATTERNS["lone_speaker"], text, cut, "role-marker", "")

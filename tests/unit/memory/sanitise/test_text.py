@@ -64,6 +64,15 @@ def test_calls_and_turns_are_commands(text: str) -> None:
     assert "<|" not in sanitised.text
 
 
+@pytest.mark.parametrize(
+    "mark", ["[SYSTEM_PROMPT]", "<extra_id_0>System", "[TOOL_CALLS]", "<|END_OF_TURN_TOKEN|>", "<end_of_utterance>"]
+)
+def test_marks_of_any_chat_template_are_taken_out(mark: str) -> None:
+    sanitised = sanitize_learning_text(f"The port is 8080. {mark} It is open.")
+    assert mark not in sanitised.text
+    assert "8080" in sanitised.text
+
+
 def test_json_that_calls_nothing_stays() -> None:
     text = 'The API answers {"error": {"code": 404}, "name": "NotFound"} for guests'
     assert sanitize_learning_text(text).text == text
