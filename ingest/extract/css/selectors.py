@@ -52,6 +52,8 @@ class Selector:
     pseudo: str
     by_names: bool
     is_doubtful: bool
+    is_idle: bool = False
+    """Whether it waits for what a reader has not done yet."""
 
     def key(self) -> str:
         """Return the name, in lower case, that an element must have to match; "" if none is certain."""
@@ -102,7 +104,7 @@ class _Parser:
         self._around, self._nested = around, nested
         self._weights = [0, 0, 0]
         self._pseudo = ""
-        self._by_names, self._is_doubtful = True, False
+        self._by_names, self._is_doubtful, self._is_idle = True, False, False
 
     def read(self, tokens: list[Any], *, is_relative: bool = False) -> Selector | None:
         """Parse one selector; None if it selects what is no text of the page, as a scroll bar."""
@@ -139,7 +141,8 @@ class _Parser:
             return None
         a, b, c = self._weights
         is_doubtful = self._is_doubtful or len(compounds) > _MOST_PARTS
-        return Selector(tuple(compounds[-_MOST_PARTS:]), (a, b, c), self._pseudo, self._by_names, is_doubtful)
+        seen = tuple(compounds[-_MOST_PARTS:])
+        return Selector(seen, (a, b, c), self._pseudo, self._by_names, is_doubtful, self._is_idle)
 
     def _simple(self, tokens: list[Any], at: int, piece: Any, into: Compound) -> int:
         following = tokens[at] if at < len(tokens) else None
@@ -186,6 +189,8 @@ class _Parser:
             self._is_doubtful = self._is_doubtful or self._pseudo == "part"
             self._weights[2] += 1
             return at + 1
+        is_idle = name in table().not_yet or (name == "hover" and into.tag not in ("", "html", "body"))
+        self._is_idle = self._is_idle or is_idle
         if name not in ("is", "where", "not", "has", "matches"):
             self._weights[1] += 1
         into.tests.append(self._pseudo_class(name, getattr(piece, "arguments", None)))

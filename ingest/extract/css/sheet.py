@@ -113,7 +113,7 @@ class Sheets:
             return
         if place + len(selectors) > _MOST_SELECTORS:
             raise InvalidInput("body", "its style sheets have too many rules", "send the page without them")
-        rules = [Rule(one, declared, around.layer, place, around.is_doubtful) for one in selectors]
+        rules = [Rule(one, declared, around.layer, place, around.is_doubtful) for one in selectors if not one.is_idle]
         self.rules[place:place] = rules
 
     def _add_at_rule(self, rule: Any, around: _Around) -> None:
