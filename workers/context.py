@@ -187,15 +187,10 @@ class Context:
             egress_allowed=self.settings.egress.policy != "deny",
         )
 
-    @lazy
-    def policy_of(self) -> Callable[[str], PolicyState]:
-        """The permissions of a corpus for search and crawling."""
-
-        def policy_of(corpus: str) -> PolicyState:
-            own = self.settings.trust.policy_of(corpus)
-            return policy_of_corpus(self.policy, search=own.search, crawl=own.crawl)
-
-        return policy_of
+    def policy_of(self, corpus: str) -> PolicyState:
+        """Return the permissions of a corpus for search and crawling."""
+        own = self.settings.trust.policy_of(corpus)
+        return policy_of_corpus(self.policy, search=own.search, crawl=own.crawl)
 
     @lazy
     def crawl_limits(self) -> CrawlLimits:

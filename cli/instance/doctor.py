@@ -8,10 +8,10 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 from urllib.parse import urlsplit
 
 from sluice.cli.command import Shown, alone
@@ -32,17 +32,9 @@ WARN_BELOW_BYTES = 2_000_000_000
 CONNECT_SECONDS = 2.0
 
 
-class Found(NamedTuple):
-    """Result of a check: the state, a description, and a remedy."""
-
-    state: State
-    detail: str
-    remedy: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Result of the check of one subject."""
+    """Result of a check: its subject, the state, a description, and a remedy. `checks_of` adds the subject."""
 
     name: str
     state: State
@@ -50,7 +42,7 @@ class Check:
     remedy: str = ""
 
 
-ok, warn, fail = partial(Found, "ok"), partial(Found, "warn"), partial(Found, "fail")
+ok, warn, fail = partial(Check, "", "ok"), partial(Check, "", "warn"), partial(Check, "", "fail")
 
 
 @alone
@@ -92,7 +84,7 @@ def _all_checks() -> Iterator[Check]:
 
 def checks_of(settings: Settings) -> Iterator[Check]:
     """Yield the result of every check of an instance as it is done. The slow ones (model, browser) come last."""
-    checks: tuple[Callable[[Settings], Found], ...] = (
+    checks: tuple[Callable[[Settings], Check], ...] = (
         *(_data_dir, _broker, _ledger, _index, _blobs, _http_port, _search, _crawl, _otlp, _graph_server, _cypher),
         *(_user_namespaces, _embedding, _chromium),
     )
@@ -103,14 +95,14 @@ def checks_of(settings: Settings) -> Iterator[Check]:
             found = fail(str(error), _remedy(error))
         except OSError as error:
             found = fail(str(error))
-        yield Check(check.__name__.removeprefix("_"), *found)
+        yield replace(found, name=check.__name__.removeprefix("_"))
 
 
 def _remedy(error: SluiceError) -> str:
     return getattr(error, "remedy", "") or getattr(error, "lifted_by", "")
 
 
-def _data_dir(settings: Settings) -> Found:
+def _data_dir(settings: Settings) -> Check:
     folder = settings.data_dir
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -123,7 +115,7 @@ def _data_dir(settings: Settings) -> Found:
     told = f"{folder}, {free / 1e9:.1f} GB free"
     if free < WARN_BELOW_BYTES:
         state: State = "fail" if free < FAIL_BELOW_BYTES else "warn"
-        return Found(state, told, "make room, or set SLUICE_DATA_DIR")
+        return Check("", state, told, "make room, or set SLUICE_DATA_DIR")
     if is_shared(folder):
         return warn(f"{told}, and it is no folder of Sluice's own", "set SLUICE_DATA_DIR to one")
     if (found := next(open_to_others(folder), None)) is not None:
@@ -131,7 +123,7 @@ def _data_dir(settings: Settings) -> Found:
     return ok(f"{told}, readable for this user alone")
 
 
-def _broker(settings: Settings) -> Found:
+def _broker(settings: Settings) -> Check:
     from sluice.workers.broker.embedded import broker_command
     from sluice.workers.broker.transport import BROKER_ERRORS, Transport
 
@@ -150,14 +142,14 @@ def _broker(settings: Settings) -> Found:
     return ok(f"{_place(settings.broker_location)} {told}")
 
 
-def _index(settings: Settings) -> Found:
+def _index(settings: Settings) -> Check:
     if settings.index.engine == "qdrant":
         require_url(settings.qdrant)
         return ok(f"Qdrant at {_place(str(settings.qdrant.url))}")
     return ok(f"{len(list_corpora(settings.data_dir / 'index'))} corpora below {settings.data_dir}")
 
 
-def _ledger(settings: Settings) -> Found:
+def _ledger(settings: Settings) -> Check:
     from sqlalchemy import make_url
 
     from sluice.ledger.ledger import Ledger
@@ -168,7 +160,7 @@ def _ledger(settings: Settings) -> Found:
     return ok(f"{shown}, {count} open events")
 
 
-def _blobs(settings: Settings) -> Found:
+def _blobs(settings: Settings) -> Check:
     from sluice.ledger.ledger import Ledger
     from sluice.workers.runtime.blob_collection import BlobCollector
     from sluice.workers.runtime.blob_store import BlobStore
@@ -187,7 +179,7 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:,.1f} MB"
 
 
-def _http_port(settings: Settings) -> Found:
+def _http_port(settings: Settings) -> Check:
     address = f"{settings.http_host}:{settings.http_port}"
     family = socket.AF_INET6 if ":" in settings.http_host else socket.AF_INET
     with socket.socket(family) as probe:
@@ -213,7 +205,7 @@ def _is_sluice(settings: Settings) -> bool:
         return False
 
 
-def _search(settings: Settings) -> Found:
+def _search(settings: Settings) -> Check:
     from sluice.ingest.http.fetch import Fetcher
     from sluice.ingest.search.providers import build_providers
     from sluice.workers.wiring.observers import utc_now
@@ -229,7 +221,7 @@ def _search(settings: Settings) -> Found:
     return ok(", then ".join(search.providers))
 
 
-def _crawl(settings: Settings) -> Found:
+def _crawl(settings: Settings) -> Check:
     crawl, egress = settings.crawl, settings.egress
     if not crawl.enabled:
         return warn("off: the gate cannot fetch pages", "crawl.enabled = true and crawl.contact")
@@ -243,7 +235,7 @@ def _crawl(settings: Settings) -> Found:
     return ok(f"as {crawl.agent}")
 
 
-def _otlp(settings: Settings) -> Found:
+def _otlp(settings: Settings) -> Check:
     endpoint = settings.telemetry.otlp_endpoint
     if not endpoint:
         return ok("not set: spans stay in the local store")
@@ -257,7 +249,7 @@ def _otlp(settings: Settings) -> Found:
     return ok(f"{_place(endpoint)} takes connections")
 
 
-def _graph_server(settings: Settings) -> Found:
+def _graph_server(settings: Settings) -> Check:
     from sluice.workers.wiring.graphs import build_graph_server
 
     server = build_graph_server(settings.graph, settings.egress)
@@ -270,7 +262,7 @@ def _graph_server(settings: Settings) -> Found:
     return ok(f"{server.place} answers")
 
 
-def _cypher(settings: Settings) -> Found:
+def _cypher(settings: Settings) -> Check:
     """Check that a Cypher query can run in a locked process here, and by which layers."""
     if not (settings.graph.enabled and settings.graph.cypher):
         return ok("off")
@@ -287,7 +279,7 @@ def _cypher(settings: Settings) -> Found:
     return ok(f"a question runs behind {', '.join(found['layers'])}")
 
 
-def _user_namespaces(settings: Settings) -> Found:
+def _user_namespaces(settings: Settings) -> Check:
     forbidding = {
         "kernel/unprivileged_userns_clone": "0",
         "kernel/apparmor_restrict_unprivileged_userns": "1",
@@ -307,7 +299,7 @@ def _kernel_setting(name: str) -> str | None:
         return None
 
 
-def _embedding(settings: Settings) -> Found:
+def _embedding(settings: Settings) -> Check:
     from sluice.ingest.embed.minilm import ensure_model
 
     if settings.embed.provider == "openai":
@@ -320,21 +312,21 @@ def _embedding(settings: Settings) -> Found:
     return ok(", ".join(folders))
 
 
-def _chromium(settings: Settings) -> Found:
+def _chromium(settings: Settings) -> Check:
     from sluice.workers.wiring.crawler import NO_BROWSER, private_folders
 
     if settings.crawl.render == "never":
         return ok("not needed: crawl.render is never")
     state: State = "fail" if settings.crawl.enabled else "warn"
     if NO_BROWSER is not None:
-        return Found(state, NO_BROWSER.problem, NO_BROWSER.remedy)
+        return Check("", state, NO_BROWSER.problem, NO_BROWSER.remedy)
     from sluice.ingest.browser.browser import Browser
 
     browser = Browser(settings.crawl, hidden=private_folders(settings))
     try:
         return ok(f"{browser.assert_sandboxed()}, sandboxed")
     except SluiceError as error:
-        return Found(state, str(error), _remedy(error))
+        return Check("", state, str(error), _remedy(error))
     finally:
         browser.close()
 
