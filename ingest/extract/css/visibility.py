@@ -25,6 +25,7 @@ PIXELS |= {f"{size}{unit}": pixels for unit, pixels in list(PIXELS.items())[-6:]
 """Pixels of one unit, at the usual sizes of fonts and in a window of 1,280 by 720 pixels."""
 PER_CENT_PIXELS = (12.8, 5.0)
 """Pixels of one per cent in a wide and in a narrow box: what is computed must show in both."""
+_LEAST_SHARE, _LEAST_COLUMN = 0.1, 10.0
 _MOST_CHARS, _MOST_NESTED, _FARTHEST_MOVE = 1_000, 8, 650.0
 _DEAD = re.compile(r"(?:-ms-|-o-|-moz-(?!available))[\w-]*|progid:.*|['\"]?alpha\s*\(.*|.*(?:\\9|!).*|", re.DOTALL)
 """Values that only browsers of the past knew; those of today ignore the declaration."""
@@ -148,6 +149,8 @@ def judge(name: str, value: str) -> Verdict | None:
             return None if is_void and all(token.type in ("ident", "string", "literal") for token in tokens) else SHOWS
         case "flex":
             return _flexed(tokens)
+        case "grid-template-columns":
+            return SHOWS if UNKNOWN not in value and all(map(_has_room, tokens)) else HIDES
         case "text-decoration":
             tokens = [token for token in tokens if colour_of(written([token])) is None]
     return _listed(name, tokens)
@@ -231,6 +234,18 @@ def _drawn(name: str, tokens: Sequence[Any]) -> Verdict:
         if token.type == "dimension" and not abs(token.value) * PIXELS.get(token.lower_unit, math.inf) <= most:
             return HIDES
     return SHOWS
+
+
+def _has_room(track: Any) -> bool:
+    """Return whether a column of a grid surely has a width."""
+    if track.type == "function":
+        inner = [one for one in track.arguments if one.type not in ("whitespace", "comment", "literal")]
+        is_repeated = track.lower_name == "repeat"
+        return bool(inner) and (all(map(_has_room, inner[1:])) if is_repeated else any(map(_has_room, inner)))
+    if track.type == "dimension" and track.lower_unit == "fr":
+        return bool(track.value >= _LEAST_SHARE)
+    amount = amount_of(track)
+    return amount is None or (amount[0] >= _LEAST_COLUMN and not amount[1])
 
 
 def _flexed(tokens: Sequence[Any]) -> Verdict:

@@ -332,6 +332,7 @@ BODIES = (
     "<style>.y:lang(cy){display:none}</style><div lang=cy-GB><p class=y>@</p></div>",
     "<style>p:has(~ hr){display:none}</style><div><p>@</p><i>a</i><hr></div>",
     "<dialog><p>@</p></dialog>",
+    "<div style='display:grid;grid-template-columns:0 1fr'><p style='overflow:hidden'>@</p></div>",
     "<font color=fff style='background:#0f0f0f'>@</font>",
     "<bdo dir=rtl>@</bdo>",
     "<math><mphantom><mtext>@</mtext></mphantom></math>",
@@ -370,6 +371,7 @@ SHOWING_BODIES = (
     "<div lang=en><style>.y:lang(cy),p:dir(rtl){display:none}</style><p class=y>@</p></div>",
     "<style>p:has(+ hr){display:none}:nth-child(2 of .z){display:none}</style><p>@</p><i></i><hr>",
     "<style>.y{position:relative}.y::after{content:'';position:absolute;inset:0;background:linear-gradient(#0000,#0001)}</style><p class=y>@</p>",
+    "<div style='display:grid;grid-template-columns:repeat(2,minmax(0,1fr)) [a] auto calc(9% + 9px)'><p>@</p></div>",
     "<div style='display:flex'><p>a</p><p style='order:-1'>@</p></div>",
     "<body link=#0000ff><p style='position:relative;box-shadow:0 10px 30px #0003'><a href=a>@</a></p>",
 )
