@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from sluice.gate.directives import CrawlLimits
 from sluice.gate.profile import Profile, load_former_profiles, load_profiles
-from sluice.gate.veto import policy_of_corpus, policy_state
+from sluice.gate.veto import policy_state
 from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.backpressure import Admission
 from sluice.workers.runtime.blob_store import BlobStore, TransientPages
@@ -186,11 +186,6 @@ class Context:
             crawl_enabled=crawl.enabled,
             egress_allowed=self.settings.egress.policy != "deny",
         )
-
-    def policy_of(self, corpus: str) -> PolicyState:
-        """Return the permissions of a corpus for search and crawling."""
-        own = self.settings.trust.policy_of(corpus)
-        return policy_of_corpus(self.policy, search=own.search, crawl=own.crawl)
 
     @lazy
     def crawl_limits(self) -> CrawlLimits:

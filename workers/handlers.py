@@ -21,7 +21,7 @@ from sluice.evaluation.ragas.environment import AnsweredQuestion
 from sluice.gate.decide import decide, deciding_model
 from sluice.gate.directives import CrawlLimits, make_directives
 from sluice.gate.profile import Profile, choose_profile
-from sluice.gate.veto import MEMORY_POLICY
+from sluice.gate.veto import MEMORY_POLICY, policy_of_corpus
 from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics
 from sluice.workers import graph_handlers, index_handlers, memory_handlers, page_handlers
@@ -58,20 +58,23 @@ def on_coverage_probed(
     blobs: BlobStore,
     steering: Steering,
     crawl_limits: CrawlLimits,
-    policy_of: Callable[[str], PolicyState],
+    policy: PolicyState,
+    settings: Settings,
 ) -> Outcome:
     """Decide by the requested profile, or by the profile that the gate has stepped back to.
 
     Keeps the profile under its hash, so that the decision can always be recomputed.
     """
     request = _cause_of(event, ledger).body_as(GateRequested)
-    steered = steering.of(event.run_id, request)
+    steered, own = steering.of(event.run_id, request), settings.trust.policy_of(event.corpus)
     blobs.put(steered.profile.canonical_bytes())
     decided = decide(
         request,
         event.body_as(CoverageProbed),
         steered.profile,
-        policy=MEMORY_POLICY if is_memory_corpus(event.corpus) else policy_of(event.corpus),
+        policy=MEMORY_POLICY
+        if is_memory_corpus(event.corpus)
+        else policy_of_corpus(policy, search=own.search, crawl=own.crawl),
         budget=BudgetState.of(
             ledger.budget_left(event.run_id),
             search_usd=crawl_limits.search_usd,
