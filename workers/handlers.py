@@ -21,8 +21,6 @@ from sluice.evaluation.ragas.environment import AnsweredQuestion
 from sluice.gate.decide import decide, deciding_model
 from sluice.gate.directives import CrawlLimits, make_directives
 from sluice.gate.profile import Profile, choose_profile
-from sluice.gate.veto import MEMORY_POLICY, policy_of_corpus
-from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics
 from sluice.workers import graph_handlers, index_handlers, memory_handlers, page_handlers
 from sluice.workers.steps.answer import Answering
@@ -31,7 +29,6 @@ from sluice.workers.steps.steering import Steering
 from sluice.workers.wiring.inject import with_dependencies
 
 if TYPE_CHECKING:
-    from sluice.contracts.gate import PolicyState
     from sluice.contracts.index import Answer
     from sluice.evaluation.ragas.bridge import RagasBridge
     from sluice.ledger.ledger import Ledger
@@ -53,28 +50,20 @@ def on_gate_requested(event: Event, profiles: Mapping[str, Profile], gate_memory
 
 
 def on_coverage_probed(
-    event: Event,
-    ledger: Ledger,
-    blobs: BlobStore,
-    steering: Steering,
-    crawl_limits: CrawlLimits,
-    policy: PolicyState,
-    settings: Settings,
+    event: Event, ledger: Ledger, blobs: BlobStore, steering: Steering, crawl_limits: CrawlLimits
 ) -> Outcome:
     """Decide by the requested profile, or by the profile that the gate has stepped back to.
 
     Keeps the profile under its hash, so that the decision can always be recomputed.
     """
     request = _cause_of(event, ledger).body_as(GateRequested)
-    steered, own = steering.of(event.run_id, request), settings.trust.policy_of(event.corpus)
+    steered = steering.of(event.run_id, event.corpus, request)
     blobs.put(steered.profile.canonical_bytes())
     decided = decide(
         request,
         event.body_as(CoverageProbed),
         steered.profile,
-        policy=MEMORY_POLICY
-        if is_memory_corpus(event.corpus)
-        else policy_of_corpus(policy, search=own.search, crawl=own.crawl),
+        policy=steered.policy,
         budget=BudgetState.of(
             ledger.budget_left(event.run_id),
             search_usd=crawl_limits.search_usd,

@@ -9,12 +9,14 @@ from typing import NamedTuple
 import structlog
 
 from sluice.contracts.errors import Corrupted, InvalidInput, NotFound
-from sluice.contracts.gate import GateRequested
+from sluice.contracts.gate import GateRequested, PolicyState
 from sluice.contracts.learning.control import Control
 from sluice.gate.learned.model import GateModel
 from sluice.gate.learned.rollout import draw
 from sluice.gate.profile import Profile, choose_profile
+from sluice.gate.veto import MEMORY_POLICY, policy_of_corpus
 from sluice.ledger.ledger import Ledger
+from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics
 from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.runtime.gate_models import GateModels
@@ -29,11 +31,12 @@ ASKED_ARMS = ("shadow", "canary", "promoted")
 
 
 class Steered(NamedTuple):
-    """Inputs of one run's decision: the profile, what steered it, and the learned model if it takes part."""
+    """Inputs of one decision: the profile, what steered it, the learned model if it takes part, and the policy."""
 
     profile: Profile
     control: Control
     model: GateModel | None
+    policy: PolicyState
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Steering(Step):
     """
 
     settings: Settings
+    policy: PolicyState
     profiles: Mapping[str, Profile]
     former_profiles: Mapping[str, Profile]
     standing_defences: StandingDefences
@@ -51,8 +55,8 @@ class Steering(Step):
     gate_models: GateModels
     ledger: Ledger
 
-    def of(self, run_id: str, request: GateRequested) -> Steered:
-        """Return what decides a run now. While the flag `gate_weights` is off, a profile's former version decides."""
+    def of(self, run_id: str, corpus: str, request: GateRequested) -> Steered:
+        """Return what decides a run of a corpus now. While the flag `gate_weights` is off, former profiles decide."""
         flags_off = self.flags.switched_off()
         profile = choose_profile(self.profiles, request.profile)
         if "gate_weights" in flags_off:
@@ -66,7 +70,13 @@ class Steering(Step):
             fallback_from=steps_back.fallback_from,
         )
         control, model = self._join_model(control, request, run_id)
-        return Steered(steps_back.profile, control, model)
+        return Steered(steps_back.profile, control, model, self._policy_of(corpus))
+
+    def _policy_of(self, corpus: str) -> PolicyState:
+        """Return what the instance's settings and the corpus's policy allow; memory asks nobody outside."""
+        own = self.settings.trust.policy_of(corpus)
+        policy = MEMORY_POLICY if is_memory_corpus(corpus) else self.policy
+        return policy_of_corpus(policy, search=own.search, crawl=own.crawl)
 
     def _join_model(self, control: Control, request: GateRequested, run_id: str) -> tuple[Control, GateModel | None]:
         """Return `control` with the part that a model has in this run's decision, and the model if it is used.
