@@ -350,8 +350,8 @@ _RUN = re.compile(
 )
 """A word of the alphabets of base64, base32 or hexadecimal, or lines of one such word each."""
 _GROUPS = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/_-]{4,8}(?: [A-Za-z0-9+/_-]{4,8}={0,2}){5,}(?![\w+/=-])")
-_BASE85 = re.compile(r"(?<!\S)(?=\S{0,40}[!#$%&()*+;<=>?@^_`{|}~\"',./:\[\\\]-])[!-~]{20,}(?!\S)")
-_NUMBERS = re.compile(r"(?<![\w.])(?:(?:0[xob]|\\x|&#|%)?+[0-9a-fA-F]{2,8}+(?:[\s,;:/|-]{1,3}+|(?!\w))){8,}+")
+_BASE85 = re.compile(r"(?<!\S)(?=\S{0,40}[!#$%&*+();<=>?@^_`{|}~\"',./:\[\\\]-])[!-~]{20,}(?!\S)")
+_NUMBERS = re.compile(r"(?<![\w.])(?>(?:(?>(?:0[xob]|\\x|&#|%)?)[0-9a-fA-F]{2,8}+(?:[\s,;:/|-]{1,3}+|(?!\w))){8,})")
 _NUMBER = re.compile(r"[0-9a-fA-F]{2,}")
 _SPACED = re.compile(r"(?<!\w)(?:[^\W_][ .\-_*·|/,;:!?'’\"]{1,6}){6,}[^\W_](?!\w)")
 _SHORTEST_RUN = 16

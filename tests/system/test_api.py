@@ -312,7 +312,7 @@ def test_health_and_metrics_tell_of_every_process(filled: Instance) -> None:
     filled.ask("leases", corpus="docs")
     health = filled.http.get("/healthz").json()
     assert health["ok"] is True
-    assert set(health["checks"]) == {"broker", "ledger", "disk", "workers", "embedder", "snapshot", "graph"}
+    assert set(health["checks"]) == {"broker", "ledger", "disk", "workers", "embedder", "snapshot", "graph", "gate"}
     metrics = filled.http.get("/metrics").text
     for name in (
         "sluice_gate_decision_total",

@@ -27,7 +27,10 @@ def filled(offline: Instance) -> Instance:
 def assert_is_prompt(messages: list[dict[str, str]]) -> None:
     made = [PromptMessage.model_validate(one) for one in messages]
     asked = made[-1].content
-    delimiter = re.match(r"=== passage (\w+) ===\n\[1\] docs/berths\.md:\d+-\d+ \(\d+% match\) · Harbour", asked)
+    delimiter = re.match(
+        r"=== passage (\w+) ===\n\[1\] docs/berths\.md:\d+-\d+ \(\d+% match\) · submitted, source claimed · Harbour",
+        asked,
+    )
     assert delimiter is not None, asked
     assert f"=== end {delimiter[1]} ===" in asked
     assert asked.endswith(QUESTION)

@@ -32,6 +32,8 @@ _HIDDEN_ALONE = frozenset(("tag-characters", "variation-selectors"))
 """Characters whose only use is to hide a text."""
 _AS_WRITTEN = frozenset(("exfiltrate.image",))
 """Rules about addresses, in which escapes are no disguise."""
+_EDGE = 12
+"""Most characters between two codes, or between a code and the edge of its chunk, that belong together."""
 _MOST_TRIES = 50
 """Most matches of one rule that are examined in a text, which may consist of nothing else."""
 _FEW_WORDS = 6
@@ -88,14 +90,36 @@ def _judged(document: ChunkedDocument, find: FindByModel) -> tuple[Judgement, ..
     by_model_decoded = _decoded_by_model(document, decodings, find)
     submitted = document.provenance.source == "submission"
     judgements: list[Judgement] = []
+    going_on: tuple[Finding, ...] = ()
     for number, chunk in enumerate(document.chunks):
         scored = (found[number] for found in (by_model, by_model_decoded) if number in found)
         by_rule = _find_by_rule(chunk.text, headings, decodings.get(number))
         findings = (*by_rule, *_findings_before(document, chunk, headings), *around, *scored)
+        begins_until, ends_from = _encoded_edges(chunk.text, decodings.get(number))
+        if begins_until:
+            findings += tuple(one.model_copy(update={"start": 0, "end": begins_until}) for one in going_on)
+        is_open = ends_from is not None and any(one.rule.startswith("hidden.") for one in findings)
+        going_on = tuple(one for one in findings if one.end >= (ends_from or 0)) if is_open else ()
         about_attacks = bool(findings) and is_about_attacks(f"{headings}\n{chunk.text}")
         verdict = decide(findings, submitted=submitted, about_attacks=about_attacks)
         judgements.append(Judgement(verdict, findings))
     return tuple(judgements)
+
+
+def _encoded_edges(text: str, reading: Reading | None) -> tuple[int, int | None]:
+    """Return where what is encoded at the beginning of a chunk ends, or 0, and where that at its end begins, or None.
+
+    A long code is cut into chunks: what goes on from a chunk with a hidden command is a part of that command.
+    """
+    spans = sorted((one.start, one.end) for one in reading.disguises if one.kind == "encoded") if reading else []
+    begins_until, ends_from = 0, None
+    for start, end in spans:
+        if start <= begins_until + _EDGE:
+            begins_until = max(begins_until, end)
+    for start, end in reversed(spans):
+        if end >= (len(text) if ends_from is None else ends_from) - _EDGE:
+            ends_from = start
+    return begins_until, ends_from
 
 
 def _without_examples(document: ChunkedDocument, find: FindByModel) -> dict[int, Finding]:

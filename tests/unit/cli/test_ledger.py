@@ -76,9 +76,11 @@ def test_migrate_keeps_its_hands_off_while_the_instance_runs(data_dir: Path, slu
     assert "stop it first" in result.stderr
 
 
-def test_a_ledger_that_is_not_there_yet_needs_no_migration(data_dir: Path, sluice: Sluice) -> None:
-    assert "the ledger is new" in sluice("migrate").stdout
+def test_a_ledger_that_is_not_there_yet_is_begun_and_needs_no_migration(data_dir: Path, sluice: Sluice) -> None:
+    assert "the ledger is new" in sluice("migrate", "--dry-run").stdout
     assert not (data_dir / "ledger.sqlite").exists()
+    assert "the ledger is new" in sluice("migrate").stdout
+    assert (data_dir / "ledger.sqlite").exists()
 
 
 def runs_in(data_dir: Path) -> set[str]:

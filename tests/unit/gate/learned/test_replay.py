@@ -30,8 +30,8 @@ def test_recorded_decisions_are_computed_again_bit_for_bit_with_their_arms(decis
     rollouts = (
         shadow,
         canary,
-        advance(canary, Cause(at=NOW, operator="ann")),
-        advance(canary, Cause(at=NOW, operator="ann"), share=1.0),
+        second := advance(canary, Cause(at=NOW, operator="ann")),
+        advance(second, Cause(at=NOW, operator="ann")),
     )
     arms: Counter[str] = Counter()
     plans: Counter[bool] = Counter()

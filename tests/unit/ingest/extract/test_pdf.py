@@ -113,9 +113,9 @@ def test_a_file_that_unfolds_in_memory_ends_by_name(monkeypatch: pytest.MonkeyPa
 def test_whatever_the_reader_stumbles_on_is_a_damaged_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str
 ) -> None:
-    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from sluice.ingest.extract.pdf_child import main; main(*sys.argv[1:])"
-    reader = tmp_path / "pypdf.py"
-    reader.write_text(f"class PdfReader:\n    def __init__(self, _): \n        {code}\n")
+    broken = f"from sluice.ingest.extract import pdf_child\ndef read(*_):\n    {code}\npdf_child.read = read\n"
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import broken; from sluice.ingest.extract.pdf_child import main; main(*sys.argv[1:])"
+    (tmp_path / "broken.py").write_text(broken)
     monkeypatch.setattr(pdf, "COMMAND", (sys.executable, "-B", "-c", program))
     with pytest.raises(InvalidInput, match="cannot be read"):
         extract(pdf_of("Text"), "application/pdf")
