@@ -105,14 +105,13 @@ class StageWorker:
     """The workers of every stage of the process, this one among them."""
     may_go_on: Callable[[], bool] = lambda: True
     """Whether the process still takes events; called between two events of a thread."""
-    most_of_a_tenant: Callable[[], int | None] = lambda: None
+    most_of_a_tenant: int | None = None
     """Events of one tenant that the children of a pool handle at once; a child that is left waits for other tenants."""
 
     def claim(self, *, alone: bool) -> Claim | NotClaimed:
         """Claim the stage's next event, if there is one."""
         lease_seconds = self.context.settings.delivery.lease_seconds
-        most = self.most_of_a_tenant()
-        share = {} if most is None else {"most_of_a_tenant": most}
+        share = {} if self.most_of_a_tenant is None else {"most_of_a_tenant": self.most_of_a_tenant}
         return self.context.ledger.claim_next(self.stage, self.name, lease_seconds, alone=alone, **share)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
@@ -18,7 +17,6 @@ from pydantic import ValidationError
 
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.event import Queue
-from sluice.ledger.ledger import Ledger
 from sluice.otel.context import span
 from sluice.otel.start import flush
 from sluice.otel.start import shutdown as stop_telemetry
@@ -38,25 +36,6 @@ from sluice.workers.task import StageWorker, use_wake_up
 log = structlog.get_logger(__name__)
 
 RECONNECT_SECONDS = 1.0
-
-
-AGENTS_SECONDS = 10.0
-"""Seconds for which it is not looked again whether agents have keys."""
-
-
-def share_of_pool(size: int, ledger: Ledger) -> Callable[[], int | None]:
-    """Return a function that gives the most events that a pool of `size` children may handle of one tenant.
-
-    One child is left for others. None while no agent has a key: then all that is asked is the operator's own.
-    """
-    known = [-math.inf, False]
-
-    def most() -> int | None:
-        if time.monotonic() - known[0] > AGENTS_SECONDS:
-            known[:] = time.monotonic(), bool(ledger.keys.agents())
-        return max(1, size - 1) if known[1] else None
-
-    return most
 
 
 @dataclass
@@ -121,7 +100,7 @@ class WorkerProcess:
                     isolation,
                     pool=self._workers,
                     may_go_on=self._may_go_on,
-                    most_of_a_tenant=share_of_pool(size, context.ledger) if POOLS[stage] == "prefork" else lambda: None,
+                    most_of_a_tenant=max(1, size - 1) if POOLS[stage] == "prefork" else None,
                 )
             self._owner = os.getpid()
 

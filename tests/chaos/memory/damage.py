@@ -70,7 +70,6 @@ HARMS: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "a line feed within": lambda line, _: line[: len(line) // 2] + b"\n" + line[len(line) // 2 :],
     "marks of a merge": lambda line, _: b"<<<<<<< HEAD\n" + line + b"\n=======",
     "twice": lambda line, _: line + b"\n" + line,
-    "an editor's end of line": lambda line, _: line + b"\r",
 }
 """What may become of a line, by name."""
 
