@@ -18,8 +18,8 @@ from sluice.workers.runtime.heartbeat import is_cancelled
 
 CPU_SECONDS, CPU_SECONDS_PER_MEGABYTE, MOST_CPU_SECONDS = 8, 4, 40
 """Processor time of any document, for each megabyte of it, and at most: three times what the slowest pages take."""
-GRACE_SECONDS = 2
-"""Time that code which cannot be interrupted has in addition."""
+GRACE_SECONDS = 10
+"""Time that code which cannot be interrupted has in addition: the tokenizer takes four seconds for ten megabytes."""
 LOOK_SECONDS = 0.25
 
 
