@@ -61,12 +61,10 @@ CLOCK_TOLERANCE = timedelta(days=1)
 _UTC_NOW = partial(datetime.now, UTC)
 
 
-def _check_place(number: int, timestamp: datetime, now: datetime) -> None:
-    """Raise `InvalidInput` for an iteration that would stay the last one whatever is recorded after it."""
+def _check_number(number: int) -> None:
+    """Raise `InvalidInput` for a number that would stay the last one whatever is recorded after it."""
     if number > MAX_ITERATION:
         raise InvalidInput("iteration_number", f"is above {MAX_ITERATION:,}", "count the iterations of the loop from 1")
-    if timestamp > now + CLOCK_TOLERANCE:
-        raise InvalidInput("timestamp", "lies more than a day ahead", "give the time at which the iteration ended")
 
 
 def estimate_tokens(text: str) -> int:
@@ -127,7 +125,9 @@ class Memory:
         now = self._clock()
         context = context or IterationContext()
         found = extract(data, format=format, feature=feature, project_path=self.project_path, context=context, now=now)
-        _check_place(found.iteration_number, found.timestamp, now)
+        _check_number(found.iteration_number)
+        if found.timestamp > now + CLOCK_TOLERANCE:  # it too would stay the last one
+            raise InvalidInput("timestamp", "lies more than a day ahead", "give the time at which the iteration ended")
         clean = sanitise_record(found.to_record(found.iteration_number, stagnating=False), self._sanitise)
 
         def decide(state: FeatureMemory) -> list[JournalEntry]:
@@ -251,7 +251,7 @@ class Memory:
         records: bool = True,
     ) -> PromptBlock:
         """See `MemoryPort.prompt`. Without `records` nothing is written, and echoes of the block are not recognised."""
-        _check_place(iteration_number or 1, now := self._clock(), now)
+        _check_number(iteration_number or 1)
         journal = self.journal(feature)
         if records:
             self._derive(feature)

@@ -1,6 +1,6 @@
 """Reads a text as a language model would, and records which characters of the original each letter was read from.
 
-`letters` resolves compatibility forms, look-alikes, accents and invisible characters. `decoded` reads what is encoded
+`folded` resolves compatibility forms, look-alikes, accents and invisible characters. `decoded` reads what is encoded
 in a text: escapes, base64 and its kin, numbers, shifted and reversed words, digits for letters, marks within words.
 Only what looks encoded is decoded, three times at most, so that base64 within base64 is read too.
 """
@@ -98,12 +98,12 @@ class Reading:
 
 def normalise(text: str) -> Reading:
     """Return the letters of `text` in lower case. An ASCII text costs one call of `str.lower`."""
-    return letters(text).lowered()
+    return folded(text).lowered()
 
 
 @lru_cache(maxsize=4)
-def letters(text: str) -> Reading:
-    """Return `text` without disguises of single letters: Latin without accents, nothing invisible."""
+def folded(text: str) -> Reading:
+    """Return `text` with its characters folded (Unicode TR 30): Latin without accents, nothing invisible."""
     if text.isascii():
         return Reading(text)
     others = set(_OTHER.findall(text))
@@ -257,7 +257,7 @@ def decoded(text: str) -> Reading | None:
     Kinds of the disguises are `encoded`, `spaced-letters`, `masked` (marks or digits within words) and `joined` (words
     with signs for blanks, as names in source code have them).
     """
-    first = reading = letters(text)
+    first = reading = folded(text)
     for _ in range(_DEEPEST):
         pieces = _pieces(reading.text)
         after = replaced(reading, pieces) if pieces else reading

@@ -227,7 +227,12 @@ class Settings(BaseSettings):
     @property
     def ledger_location(self) -> str:
         """The ledger's SQLAlchemy URL."""
-        return self.ledger_url or f"sqlite:///{self.data_dir / 'ledger.sqlite'}"
+        return self.ledger_url or f"sqlite:///{self.own_ledger}"
+
+    @property
+    def own_ledger(self) -> Path:
+        """The ledger's SQLite file in the data directory, which is used where `ledger_url` names no other."""
+        return self.data_dir / "ledger.sqlite"
 
     @property
     def broker_location(self) -> str:

@@ -111,8 +111,9 @@ class StageWorker:
     def claim(self, *, alone: bool) -> Claim | NotClaimed:
         """Claim the stage's next event, if there is one."""
         lease_seconds = self.context.settings.delivery.lease_seconds
-        share = {} if self.most_of_a_tenant is None else {"most_of_a_tenant": self.most_of_a_tenant}
-        return self.context.ledger.claim_next(self.stage, self.name, lease_seconds, alone=alone, **share)
+        return self.context.ledger.claim_next(
+            self.stage, self.name, lease_seconds, alone=alone, most_of_a_tenant=self.most_of_a_tenant
+        )
 
 
 class Handled(NamedTuple):

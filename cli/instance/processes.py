@@ -110,7 +110,7 @@ def _prepare_instance(settings: Settings) -> None:
     from sluice.index.disk.layout import list_corpora
 
     make_private(settings.data_dir)
-    ledger, corpora = settings.data_dir / "ledger.sqlite", list_corpora(settings.index_root)
+    ledger, corpora = settings.own_ledger, list_corpora(settings.index_root)
     if corpora and settings.ledger_url is None and not ledger.exists():
         remedy = "restore it from a backup, or begin a new one, without the runs and API keys, with `sluice migrate`"
         raise NotFound(f"{ledger} is gone, and {settings.index_root} holds {', '.join(corpora)}: {remedy}")

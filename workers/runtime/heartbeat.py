@@ -38,15 +38,18 @@ _hold: ContextVar[Hold | None] = ContextVar("hold", default=None)
 
 def is_cancelled() -> bool:
     """Return whether this thread's run was cancelled, or its claim taken over."""
-    hold = _hold.get()
-    return hold is not None and hold.lost.is_set()
+    return _lost_hold() is not None
 
 
 def check_cancelled() -> None:
     """Raise `Fenced` if this thread's run was cancelled or its claim taken over: nothing more of it is recorded."""
-    hold = _hold.get()
-    if hold is not None and hold.lost.is_set():
+    if hold := _lost_hold():
         raise Fenced(f"the claim on {hold.claim.event.id} was lost on the way")
+
+
+def _lost_hold() -> Hold | None:
+    hold = _hold.get()
+    return hold if hold is not None and hold.lost.is_set() else None
 
 
 class Heartbeat:

@@ -64,16 +64,21 @@ def batch_without_forgotten(
     batch: ChunkBatch, stage: str, refusals: Mapping[str, str]
 ) -> tuple[ChunkBatch, tuple[Gap, ...]]:
     """Return the batch without the documents that the negative list names (`refusals`), and a gap for each of them."""
+    return batch_without(
+        batch,
+        {
+            one.document_id: refused_gap(stage, one.source, refusals[one.document_id])
+            for one in batch.documents
+            if one.document_id in refusals
+        },
+    )
+
+
+def batch_without(batch: ChunkBatch, gaps: Mapping[str, Gap]) -> tuple[ChunkBatch, tuple[Gap, ...]]:
+    """Return the batch without the documents that have a gap, by id, and these gaps."""
     from sluice.ingest.chunk.token_ids import select_chunks  # numpy: slow to import for a command that only lists
 
-    if not refusals:
-        return batch, ()
-    gaps = tuple(
-        refused_gap(stage, document.url or document.file_path or document.document_id, refusals[document.document_id])
-        for document in batch.documents
-        if document.document_id in refusals
-    )
-    return select_chunks(batch, lambda chunk: chunk.document_id not in refusals), gaps
+    return (select_chunks(batch, lambda chunk: chunk.document_id not in gaps) if gaps else batch), tuple(gaps.values())
 
 
 def refused_documents(batch: ChunkBatch, corpus: str, forgotten: Forgotten) -> dict[str, str]:

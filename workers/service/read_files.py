@@ -161,7 +161,7 @@ class _Reading:
             return None, None
         try:
             with beside.open("rb") as file:
-                signature = Signature.model_validate_json(file.read(MOST_SIGNATURE_BYTES + 1)[:MOST_SIGNATURE_BYTES])
+                signature = Signature.model_validate_json(file.read(MOST_SIGNATURE_BYTES))
         except ValidationError:
             return None, f"its signature {beside.name} is not one that `sluice sign` wrote"
         problem = problem_with(signature, body, None, self.keys)

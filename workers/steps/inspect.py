@@ -26,7 +26,7 @@ from sluice.ingest.chunk.token_ids import select_chunks
 from sluice.ledger.trust.quarantine import HeldChunk
 from sluice.otel import metrics
 from sluice.workers.runtime.heartbeat import check_cancelled
-from sluice.workers.runtime.negative_list import batch_without_forgotten, refused_documents
+from sluice.workers.runtime.negative_list import batch_without, batch_without_forgotten, refused_documents
 from sluice.workers.steps.embed import load_chunks
 from sluice.workers.wiring.inject import Step
 
@@ -127,15 +127,10 @@ class Inspection(Step):
 
 def _without_foreign(batch: ChunkBatch, corpus: str, policy: CorpusPolicy) -> tuple[ChunkBatch, tuple[Gap, ...]]:
     """Return the batch without documents of sources that the corpus does not take in, and a gap for each of them."""
-    foreign = {one.document_id: one.url or one.document_id for one in batch.documents if not policy.takes(one)}
-    if not foreign:
-        return batch, ()
     detail, lift = f"the policy of corpus {corpus!r} does not list its source", "trust.corpora in sluice.toml"
-    gaps = (
-        Gap(stage="embed", subject=subject, reason="corpus_policy", detail=detail, lifted_by=lift)
-        for subject in foreign.values()
-    )
-    return select_chunks(batch, lambda chunk: chunk.document_id not in foreign), tuple(gaps)
+    foreign = (one for one in batch.documents if not policy.takes(one))
+    why = {"stage": "embed", "reason": "corpus_policy", "detail": detail, "lifted_by": lift}
+    return batch_without(batch, {one.document_id: Gap(subject=one.source, **why) for one in foreign})
 
 
 def _without_forbidden(document: ChunkedDocument, policy: CorpusPolicy) -> ChunkedDocument:

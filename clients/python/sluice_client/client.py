@@ -171,8 +171,6 @@ class SluiceClient(_Client):
                     for chunk in response.iter_text():
                         for told in stream.feed(chunk):
                             yield self.parse("Event", told.encode())
-                        if stream.is_over():
-                            return
             except httpx2.TransportError as error:
                 failure = error
             stream.ended(failure)
@@ -231,8 +229,6 @@ class AsyncSluiceClient(_Client):
                     async for chunk in response.aiter_text():
                         for told in stream.feed(chunk):
                             yield self.parse("Event", told.encode())
-                        if stream.is_over():
-                            return
             except httpx2.TransportError as error:
                 failure = error
             stream.ended(failure)
