@@ -4,7 +4,8 @@ A command is a function of its subject and its options. The subject is a client 
 (`over_http`), the context of the data directory (`on_disk`), or missing (`alone`). A command returns its answer as
 a `Shown`; `--json` prints the answer's value, otherwise it is drawn. Errors become a message and an exit code.
 
-`commands.toml` has each option's help, other names and bounds, by command and parameter.
+`commands.toml` has each option's help, other names and bounds, by command and parameter. The values that options accept
+are listed here, so that commands need not import the server's types.
 """
 
 from __future__ import annotations
@@ -15,13 +16,38 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, Literal, NamedTuple, get_type_hints
 
 import typer
 
 from sluice.cli.connection import connected, wrong
 from sluice.cli.output import INTERRUPTED, console, errors_told, marked, print_json, print_table, say
 from sluice_client.errors import Conflict
+
+Stage = Literal["gate", "search", "crawl", "chunk", "embed", "index", "query", "graph"]
+Plan = Literal["skip", "retrieve", "search", "full_loop"]
+Strategy = Literal["bm25", "vector", "hybrid", "hybrid_graph"]
+Render = Literal["auto", "always", "never"]
+RunKind = Literal["gate", "documents", "crawl", "deletion", "control", "memory", "graph"]
+DeadLetterReason = Literal["exhausted", "poison", "malformed", "unroutable", "policy", "timeout", "discarded"]
+DeadLetterStatus = Literal["parked", "replayed", "purged"]
+QuarantineState = Literal["held", "released", "purged"]
+FeedbackOutcome = Literal["success", "failure", "partial", "unknown"]
+SignalName = Literal["task_satisfaction", "tool_success", "user_acceptance", "benchmark"]
+DefenceName = Literal["satisfaction", "freshness", "latency", "cost"]
+FLAG_VARIABLES = {
+    "gate_weights": "FEATURE_GATE_WEIGHTS",
+    "search": "FEATURE_SEARCH",
+    "crawl": "FEATURE_CRAWL",
+    "hybrid": "FEATURE_HYBRID_RETRIEVAL",
+    "rerank": "FEATURE_RERANK",
+    "learned_gate": "FEATURE_LEARNED_GATE",
+    "ragas": "FEATURE_RAGAS_EVAL",
+    "graph": "FEATURE_GRAPH",
+    "memory": "FEATURE_MEMORY",
+}
+"""The flags, and the environment variable of each."""
+
 
 Column = str | tuple[str, str | Callable[[Any], object]]
 """Names of fields, each its own heading unless it has one, as in `by=operator`; or one heading with a field, a format

@@ -1,7 +1,7 @@
 """The connection of commands to the running instance: over HTTP, with its address and key from its data directory.
 
 Commands that only query and operate import nothing of the server: importing its packages takes longer than most
-answers. So their answers are `Record`s, not models, and `cli.choices` lists the values of options.
+answers. So their answers are `Record`s, not models, and `cli.command` lists the values of options.
 """
 
 from __future__ import annotations

@@ -13,12 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
+
+if TYPE_CHECKING:
+    from sluice.workers.settings import Settings
 
 console = Console(highlight=False, soft_wrap=True)
 error_console = Console(stderr=True, highlight=False)
@@ -93,6 +96,17 @@ def checked_corpus(name: str) -> str:
     if not CORPUS_NAME.fullmatch(name):
         raise InvalidInput("corpus", f"{name!r} is no corpus name", "lower-case letters, digits, - _ .")
     return name
+
+
+def configured() -> Settings:
+    """Return the settings of this command, and name `SLUICE_*` variables without effect on stderr. Raises
+    `InvalidSetting`, naming each, if some settings cannot be used."""
+    from sluice.workers.settings import load_settings, stray_variables
+
+    settings = load_settings()
+    for told in stray_variables():
+        error_console.print(f"[yellow]warning[/] {marked(told)}", soft_wrap=True)
+    return settings
 
 
 @contextmanager

@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from sluice.cli.configured import configured
-from sluice.cli.output import errors_told
+from sluice.cli.output import configured, errors_told
 from sluice.contracts.api import ENDED
 from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
 from sluice.contracts.event import Event

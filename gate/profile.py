@@ -26,9 +26,10 @@ from sluice.contracts.gate import ProfileName
 from sluice.contracts.ingest import Vertical
 from sluice.contracts.retrieval import Strategy
 from sluice.gate.domains import InsightSettings
-from sluice.gate.entities import ENTITY_NAMES
 
 PROFILES_DIR = Path(__file__).parent / "profiles"
+ENTITY_NAMES = ("cve", "ghsa", "rfc", "error", "brand", "campaign", "region")
+"""The entities of a question that search templates may name (`gate.seeds`)."""
 
 Need = Annotated[FiniteFloat, Field(ge=0)]
 """A weight that can only raise the score: more of the feature, more need to go outside."""
@@ -154,7 +155,7 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 class VerticalQuery(Value):
     """A query for one part of the web, sent if each placeholder has an entity and the conditions hold. Placeholders are
-    `{query}`, `{year}` and those of `gate.entities`."""
+    `{query}`, `{year}` and `ENTITY_NAMES`."""
 
     template: Annotated[str, Field(min_length=1)]
     vertical: Vertical = "web"

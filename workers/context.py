@@ -236,8 +236,7 @@ class Context:
     def search_web(self) -> Callable[[SearchDirected], SearchCompleted]:
         """Live search by the configured providers, in order of fail-over. Raises what `ingest.search.search` raises."""
         from sluice.ingest.search.providers import build_providers
-        from sluice.ingest.search.quota import BrokerEmptySearches, BrokerQuota
-        from sluice.ingest.search.search import search
+        from sluice.ingest.search.search import BrokerEmptySearches, BrokerQuota, search
 
         settings, broker_url, instance = self.settings.search, self.settings.broker_location, self.settings.instance
         providers = build_providers(

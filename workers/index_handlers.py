@@ -28,7 +28,7 @@ from sluice.contracts.ingest import (
 from sluice.contracts.operations.forget import ForgottenKind
 from sluice.contracts.outcome import Done, Next, Outcome, Retry
 from sluice.index.search.filters import is_selected
-from sluice.ingest.chunk.token_ids import embedding_texts
+from sluice.ingest.chunk.chunk import embedding_texts
 from sluice.otel import metrics
 from sluice.trust.source_trust import refusal_to_replace, submission_id_for
 from sluice.workers.graph_handlers import erase_from_graph

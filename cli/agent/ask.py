@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.cli.agent.answers import path_in_words, print_paths, print_prompt, print_trust, shown_run
-from sluice.cli.choices import FeedbackOutcome, Plan, SignalName, Strategy
-from sluice.cli.command import Shown, alone, over_http, print_rows, table
+from sluice.cli.command import FeedbackOutcome, Plan, Shown, SignalName, Strategy, alone, over_http, print_rows, table
 from sluice.cli.connection import follow, given, wrong
 from sluice.cli.output import console, error_console, marked, plain_text, say
 from sluice_client import SluiceClient, models

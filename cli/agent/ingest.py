@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sluice.cli.agent.answers import print_run
-from sluice.cli.choices import Render
-from sluice.cli.command import Shown, on_disk, over_http
+from sluice.cli.command import Render, Shown, on_disk, over_http
 from sluice.cli.connection import as_record, follow, given, goes_on, wrong
 from sluice.cli.output import checked_corpus, error_console, marked, say, warn
 from sluice_client import SluiceClient

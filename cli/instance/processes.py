@@ -15,8 +15,7 @@ from typing import get_args
 
 import typer
 
-from sluice.cli.configured import configured
-from sluice.cli.output import errors_told
+from sluice.cli.output import configured, errors_told
 from sluice.contracts.errors import Conflict, InvalidInput, NotFound
 from sluice.contracts.event import Queue
 from sluice.disk.locks import lock_file

@@ -14,11 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, cast
 
-from sluice.cli.choices import DeadLetterReason, DeadLetterStatus, Stage
 from sluice.cli.command import (
     ACTIONS,
     Column,
+    DeadLetterReason,
+    DeadLetterStatus,
     Shown,
+    Stage,
     ask_first,
     chosen,
     needed,

@@ -12,7 +12,7 @@ from sluice.cli.connection import goes_on
 from sluice.cli.output import checked_corpus, print_table, say
 from sluice.cli.session import begin_work, follow
 from sluice.contracts.errors import InvalidInput, TimedOut
-from sluice.ingest.freshness.refresh_plan import Counts, record_command
+from sluice.ingest.freshness import Counts, record_command
 from sluice.workers.context import Context
 from sluice.workers.service.freshness import (
     FreshnessFiles,

@@ -7,8 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from sluice.cli.agent.answers import print_run
-from sluice.cli.choices import QuarantineState
-from sluice.cli.command import ACTIONS, Shown, ask_first, chosen, needed, over_http, print_fields, print_rows, table
+from sluice.cli.command import (
+    ACTIONS,
+    QuarantineState,
+    Shown,
+    ask_first,
+    chosen,
+    needed,
+    over_http,
+    print_fields,
+    print_rows,
+    table,
+)
 from sluice.cli.connection import given, wait_for, wrong
 from sluice.cli.output import console, marked, say
 from sluice_client import SluiceClient, models

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sluice.cli.agent.answers import print_run
-from sluice.cli.choices import FLAG_VARIABLES, RunKind, Stage
-from sluice.cli.command import ACTIONS, Shown, chosen, needed, over_http, table
+from sluice.cli.command import ACTIONS, FLAG_VARIABLES, RunKind, Shown, Stage, chosen, needed, over_http, table
 from sluice.cli.connection import ENDED, Record
 from sluice.cli.output import error_console, print_wide, say, warn
 from sluice_client import SluiceClient, models

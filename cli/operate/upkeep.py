@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from sluice.cli.command import Shown, alone, chosen, needed, on_disk, print_shown, table
-from sluice.cli.configured import configured
-from sluice.cli.output import print_table, say
+from sluice.cli.output import configured, print_table, say
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.disk.locks import lock_file
 from sluice.ledger.database import Database

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from sluice.cli.choices import DefenceName
-from sluice.cli.command import Shown, chosen, needed, on_disk, over_http, print_rows, table
+from sluice.cli.command import DefenceName, Shown, chosen, needed, on_disk, over_http, print_rows, table
 from sluice.cli.connection import given, wrong
 from sluice.cli.output import console, marked, say
 from sluice_client.errors import NotFound

@@ -12,7 +12,7 @@ from typing import Any
 from sluice.cli.agent.answers import describe_check
 from sluice.cli.command import Shown, alone, on_disk, print_rows
 from sluice.cli.output import console, error_console, marked
-from sluice.cli.quality.eval_server import LiveServer, connect, server_version
+from sluice.cli.quality.eval import LiveServer, connect, server_version
 from sluice.cli.session import begin_work
 from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.contracts.retrieval import Filters, Query

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from sluice.evaluation.report import Table
 from sluice.evaluation.retrieval.ask import Miss
-from sluice.evaluation.retrieval.compare import Change, Comparison
 from sluice.evaluation.retrieval.fit_fusion import FusionFit
 from sluice.evaluation.retrieval.measures import DEPTH, HEADLINES, MEASURES
-from sluice.evaluation.retrieval.report import Mean, Report
+from sluice.evaluation.retrieval.report import Change, Comparison, Mean, Report
 
 NONE_DROPPED = f"none of {', '.join(HEADLINES)} dropped"
 

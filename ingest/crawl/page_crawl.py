@@ -32,7 +32,7 @@ from sluice.ingest.http.fetch import (
     NotModified,
     malformed_response,
 )
-from sluice.ingest.politeness.response_verdict import judge_media_type
+from sluice.ingest.politeness.hosts import judge_media_type
 from sluice.ingest.politeness.robots import product_token
 from sluice.ingest.politeness.robots_rules import read_directives
 from sluice.ingest.url import host_of, normalise_url

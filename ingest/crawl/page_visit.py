@@ -21,9 +21,15 @@ from sluice.ingest.crawl.sitemap import SiteMaps
 from sluice.ingest.deadline import CancelCheck, Deadline, never_cancelled
 from sluice.ingest.egress.crawl_account import EgressAccount, EgressReport
 from sluice.ingest.http.fetch import Fetcher
-from sluice.ingest.politeness.hosts import HostAttempt, HostCounters, HostMemory, HostStats
+from sluice.ingest.politeness.hosts import (
+    HostAttempt,
+    HostCounters,
+    HostMemory,
+    HostStats,
+    judge_status,
+    retry_after_seconds,
+)
 from sluice.ingest.politeness.rate_limit import HostRateLimit
-from sluice.ingest.politeness.response_verdict import judge_status, retry_after_seconds
 from sluice.ingest.politeness.robots import RobotsCache, product_token
 from sluice.ingest.politeness.robots_rules import Directives, read_directives
 from sluice.ingest.settings import CrawlSettings

@@ -1,8 +1,10 @@
 """Facts about hosts, shared by all workers through the broker; and the course of one request to a host.
 
-`HostStats` counts what the crawl did to each host on each UTC day, for operators; `HostCounters` sums one crawl's
-part of it. `HostMemory` learns which hosts build their pages by scripts, so that their next pages go to a browser at
-once. `HostAttempt` consults the circuit breaker of each host on the way to a page, and reports the host's answer to it.
+`HostStats` counts what the crawl did to each host on each UTC day, for operators; `HostCounters` sums one crawl's part
+of it. `HostMemory` learns which hosts build their pages by scripts, so that their next pages go to a browser at once.
+`HostAttempt` consults the circuit breaker of each host on the way to a page, and reports the host's answer to it.
+`judge_status` and `judge_media_type` judge that answer: a page to read, a reason to come back later, or a named
+refusal.
 
 Promises: all of this is optional: without a broker nothing is counted and every page is judged by itself. No error of
 the broker leaves here, and a silent broker is waited for once in half a minute. A day keeps at most `MOST_HOSTS`
@@ -14,14 +16,17 @@ is still read without one, so that changes of the site are noticed.
 from __future__ import annotations
 
 import contextlib
+import email.utils
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 
-from sluice.contracts.errors import Overloaded
+from sluice.contracts.errors import NotFound, Overloaded, PolicyRefused, Unavailable
 from sluice.contracts.ingest import HostCounts, HostView
 from sluice.ingest.circuit_breaker import HostBreakers
 from sluice.ingest.egress.crawl_account import EgressReport
+from sluice.ingest.extract.media_types import PDF, SUPPORTED, is_textual, settle
+from sluice.ingest.http.fetch import Fetched
 from sluice.ingest.politeness.broker import LenientBroker, lua
 from sluice.ingest.politeness.rate_limit import HostRateLimit
 from sluice.ingest.url import origin_of
@@ -182,3 +187,48 @@ class HostCounters:
             with contextlib.suppress(Overloaded):  # without the broker there are no stats either
                 interval_seconds = rate_limit.interval_seconds(host) if counts.requests else None
             stats.add(host, counts, interval_seconds=interval_seconds)
+
+
+DEFAULT_RETRY_SECONDS = 30.0
+"""Wait after 429 or 503 without a Retry-After."""
+MAX_RETRY_SECONDS = 3_600.0
+SNIFFED_BYTES = 2_048
+
+
+def retry_after_seconds(header: str | None, now: datetime) -> float:
+    """Return the seconds to wait by a Retry-After (RFC 9110, 10.2.3), at most an hour; 30 if there is none."""
+    text = (header or "").strip()
+    if text.isdecimal():
+        return min(float(text), MAX_RETRY_SECONDS)
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+        return min(max((moment - now).total_seconds(), 0.0), MAX_RETRY_SECONDS)
+    except (ValueError, TypeError, OverflowError):  # the last: a date with too many digits
+        return DEFAULT_RETRY_SECONDS
+
+
+def judge_status(status: int, retry_after: str | None, url: str, now: datetime) -> None:
+    """Return if the status is that of a page; otherwise raise its error.
+
+    Raises:
+        Overloaded: 429, 503; says when to come back. Unavailable: other 5xx, 408, 425, and 304 to a request
+            without conditions.
+        PolicyRefused: rule `access`: 401, 403, 407, 451. NotFound: 204 and everything else.
+    """
+    if 200 <= status < 300 and status != 204:
+        return
+    if status in {429, 503}:
+        raise Overloaded(f"{url} answers {status}", retry_after_seconds(retry_after, now))
+    if status >= 500 or status in {304, 408, 425}:
+        raise Unavailable(f"{url} answers {status}")
+    if status in {401, 403, 407, 451}:
+        raise PolicyRefused("access", f"{url} answers {status}", "the site's owner")
+    raise NotFound(f"{url} answers {status}")
+
+
+def judge_media_type(answer: Fetched) -> str:
+    """Return the type by which to read the body. Raises PolicyRefused (`media_type`) if nothing here can read it."""
+    kind = settle(answer.media_type, answer.final_url, answer.body[:SNIFFED_BYTES])
+    if not (is_textual(kind) or kind == PDF) or kind == "image/svg+xml":
+        raise PolicyRefused("media_type", f"{answer.final_url} is {kind}", f"a page that is {SUPPORTED}")
+    return kind

@@ -19,7 +19,7 @@ from lxml.etree import LxmlError
 from sluice.contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable, needed
 from sluice.ingest.extract.charset import decode
 from sluice.ingest.http.fetch import REDIRECTS, Fetched, Fetcher, FetchLimits
-from sluice.ingest.politeness.response_verdict import retry_after_seconds
+from sluice.ingest.politeness.hosts import retry_after_seconds
 from sluice.ingest.search.parse_results import Clock, Fields, answer_from
 from sluice.ingest.search.port import Freshness, SearchAnswer, SearchQuery
 

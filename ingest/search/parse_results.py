@@ -21,7 +21,7 @@ from sluice.contracts.errors import InvalidInput, Overloaded, Unavailable
 from sluice.contracts.ingest import SearchResult
 from sluice.ingest.http.fetch import Fetched
 from sluice.ingest.moments import read_moment
-from sluice.ingest.politeness.response_verdict import retry_after_seconds
+from sluice.ingest.politeness.hosts import retry_after_seconds
 from sluice.ingest.search.port import SearchAnswer
 from sluice.ingest.url import normalise_url
 from sluice.text.hidden import visible

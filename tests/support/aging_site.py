@@ -14,7 +14,7 @@ from sluice.contracts.gate import Limits
 from sluice.contracts.index import AnswerReady
 from sluice.contracts.ingest import ChunksEmbedded
 from sluice.contracts.plan import Plan
-from sluice.ingest.freshness.refresh_plan import Counts, PlannedRefresh, read_plan
+from sluice.ingest.freshness import Counts, PlannedRefresh, read_plan
 from sluice.workers.service.freshness import (
     Rechecked,
     files_of,

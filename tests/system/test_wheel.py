@@ -123,7 +123,7 @@ def test_the_client_stands_alone(client_wheel: Path, tmp_path: Path) -> None:
     run(UV, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv", folder=tmp_path)
     install(str(client_wheel), into=tmp_path)
     python = tmp_path / "venv/bin/python"
-    script = "import sluice_client.parsing, sluice_client.models as m; sluice_client.SluiceClient(); print(m.RunView)"
+    script = "import pydantic, sluice_client, sluice_client.models as m; sluice_client.SluiceClient(); print(m.RunView)"
     assert "RunView" in run(python, "-c", script, folder=tmp_path)
     listed = run(UV, "pip", "freeze", "--python", python, folder=tmp_path).splitlines()
     assert len(listed) < 20, listed

@@ -29,9 +29,18 @@ from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.publish import read_current_name
 from sluice.index.local.reader import CorpusHash, IndexReader
-from sluice.ingest.freshness.due import DuePage, choose_due, shortest_expected
-from sluice.ingest.freshness.manifest import ManifestEntry, read_manifest, write_manifest
-from sluice.ingest.freshness.refresh_plan import Counts, read_plan, record_plan, write_plan
+from sluice.ingest.freshness import (
+    Counts,
+    DuePage,
+    ManifestEntry,
+    choose_due,
+    read_manifest,
+    read_plan,
+    record_plan,
+    shortest_expected,
+    write_manifest,
+    write_plan,
+)
 from sluice.ledger.ledger import Ledger
 from sluice.workers.context import Context
 from sluice.workers.service.service import Service

@@ -15,7 +15,7 @@ from sluice.contracts.ingest import (
     SearchCompleted,
 )
 from sluice.contracts.outcome import Done, Next
-from sluice.ingest.chunk.token_ids import embedding_texts, select_chunks
+from sluice.ingest.chunk.chunk import embedding_texts, select_chunks
 from sluice.workers.steps.chunk import documents_of_snippets
 from sluice.workers.steps.embed import ChunkEmbedder, load_chunks, vectors_from_bytes, vectors_to_bytes
 from sluice.workers.wiring.inject import assemble

@@ -18,8 +18,7 @@ from sluice.contracts.event import Event, Gap
 from sluice.contracts.ingest import DocumentChunked, SearchCompleted
 from sluice.contracts.outcome import Done, Next
 from sluice.gate.budget import fit_within
-from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
-from sluice.ingest.chunk.token_ids import chunk_batch, tokenized_texts
+from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize, chunk_batch, tokenized_texts
 from sluice.ingest.embed.batching import Portion, in_portions
 from sluice.ingest.embed.tokens import tokenizer_sha256
 from sluice.ingest.extract.extract import extract_document

@@ -21,9 +21,9 @@ from sluice.contracts.profiles import (
 )
 from sluice.contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
 from sluice.gate.domains import InsightSettings, count_todo_marks, measure_velocity, newest_release
-from sluice.gate.entities import extract_brands
 from sluice.gate.probe import question_terms
 from sluice.gate.profile import Profile
+from sluice.gate.seeds import extract_brands
 from sluice.ingest.extract.media_types import code_language, code_media_type
 from sluice.ingest.repository.facts import (
     DEPENDENCIES,

@@ -17,7 +17,7 @@ from sluice.contracts.event import Body, Event
 from sluice.contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded
 from sluice.contracts.outcome import Done, Next
 from sluice.contracts.trust import with_warning
-from sluice.ingest.chunk.token_ids import embedding_texts
+from sluice.ingest.chunk.chunk import embedding_texts
 from sluice.ingest.embed.batching import Portion, end_of_portion
 from sluice.otel import metrics
 from sluice.trust.confidence import is_calibrated

@@ -22,7 +22,7 @@ from sluice.contracts.operations.quarantine import QuarantineState
 from sluice.contracts.outcome import Next
 from sluice.contracts.trust import Finding, Verdict
 from sluice.contracts.trust import Inspection as Found
-from sluice.ingest.chunk.token_ids import select_chunks
+from sluice.ingest.chunk.chunk import select_chunks
 from sluice.ledger.trust.quarantine import HeldChunk
 from sluice.otel import metrics
 from sluice.workers.runtime.heartbeat import check_cancelled

@@ -19,8 +19,15 @@ from sluice.contracts.memory.api import Recollection
 from sluice.contracts.memory.model import IterationOutcome
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Retrieval
-from sluice.gate.decide import choose_plan, compute_score, depends_on_sentences
-from sluice.gate.judge import MOST_TOKENS, is_in_doubt, read_verdict, write_messages
+from sluice.gate.decide import (
+    MOST_TOKENS,
+    choose_plan,
+    compute_score,
+    depends_on_sentences,
+    is_in_doubt,
+    read_verdict,
+    write_messages,
+)
 from sluice.gate.probe import (
     SENTENCES_COMPARED,
     Passage,
@@ -30,13 +37,13 @@ from sluice.gate.probe import (
     intent_similarity,
     is_informative,
     question_terms,
+    question_words,
     sentence_similarities,
     session_measures,
     term_coverage,
 )
 from sluice.gate.profile import Profile
 from sluice.gate.signals import read_signals
-from sluice.gate.words import question_words
 from sluice.index.search.reader import RawHit
 from sluice.ingest.embed.port import Vectors
 from sluice.ledger.known_pages import PageMemory

@@ -1,6 +1,7 @@
 """The two clients: one that blocks, one for asyncio. They differ only in the way they wait.
 
-httpx2 is imported by the first client that is made: it takes three quarters of the import time.
+httpx2 is imported by the first client that is made: it takes three quarters of the import time. pydantic and the models
+are imported with the first answer.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from sluice_client.operations import Operations
 
 if TYPE_CHECKING:
     import httpx2
+    from pydantic import TypeAdapter
 
     from sluice_client.calls import Answer
     from sluice_client.models import Event
@@ -28,6 +31,8 @@ CONNECT_SECONDS = 5.0
 ATTEMPTS = 3
 FIRST_WAIT_SECONDS = 0.1
 """Wait before the second try; it doubles before the third."""
+PLAIN: dict[str, Any] = {"dict[str, str]": dict[str, str], "list[str]": list[str]}
+"""Types of answers that are no models."""
 
 
 class _Client(Operations):
@@ -98,9 +103,14 @@ class _Client(Operations):
         does not fit."""
         if kind == "str":
             return content.decode("utf-8")
-        from sluice_client.parsing import parse
+        from pydantic import ValidationError
 
-        return parse(kind, content)
+        try:
+            return _adapter(kind).validate_json(content)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"])) or "body"
+            raise Unavailable(f"the server answered no {kind}: {where}: {first['msg']}") from error
 
 
 class SluiceClient(_Client):
@@ -237,3 +247,17 @@ class AsyncSluiceClient(_Client):
 def _error(response: httpx2.Response) -> SluiceError:
     request = response.request
     return error_of(request.method, request.url.path, response.status_code, response.content, response.headers)
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    """Return the parser of the type that `kind` names: a model, a list of one, or a plain type."""
+    from pydantic import TypeAdapter
+
+    from sluice_client import models
+
+    if kind in PLAIN:
+        return TypeAdapter(PLAIN[kind])
+    inner = kind.removeprefix("list[").removesuffix("]")
+    model: Any = getattr(models, inner)
+    return TypeAdapter(model if inner == kind else list[model])

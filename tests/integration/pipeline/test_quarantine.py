@@ -13,7 +13,7 @@ from sluice.contracts.ingest import ChunksEmbedded, DocumentChunked, DocumentsRe
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinePage
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.contracts.trust import Verdict
-from sluice.ingest.chunk.token_ids import embedding_texts
+from sluice.ingest.chunk.chunk import embedding_texts
 from sluice.workers.handlers import HANDLERS
 from sluice.workers.runtime.blob_collection import BlobCollector
 from sluice.workers.service.caller import OWN_MACHINE, Caller

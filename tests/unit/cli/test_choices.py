@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from sluice.cli import choices, connection
+from sluice.cli import command, connection
 from sluice.cli.agent.ask import choose_plan
 from sluice.cli.operate import running
 from sluice.cli.operate.generations import choose_model
@@ -38,11 +38,11 @@ from sluice_client.errors import InvalidInput
     ],
 )
 def test_what_an_option_may_say_is_what_the_server_knows(name: str, of: tuple[str, ...]) -> None:
-    assert get_args(getattr(choices, name)) == of
+    assert get_args(getattr(command, name)) == of
 
 
 def test_every_flag_is_listed_with_its_variable_and_hosts_with_their_days() -> None:
-    assert choices.FLAG_VARIABLES == environment.FLAG_VARIABLES
+    assert command.FLAG_VARIABLES == environment.FLAG_VARIABLES
     assert running.MOST_DAYS == MOST_DAYS
     assert connection.ENDED == api.ENDED
 

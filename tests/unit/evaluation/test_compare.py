@@ -6,7 +6,7 @@ import pytest
 
 from sluice.contracts.errors import Conflict
 from sluice.contracts.retrieval import Strategy
-from sluice.evaluation.retrieval.compare import Change, Comparison, compare
+from sluice.evaluation.retrieval.report import Change, Comparison, compare
 from sluice.evaluation.retrieval.tables import comparison_table, write_verdict
 from tests.support.evaluation_samples import report
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.gate import Message
-from sluice.gate.entities import ENTITY_NAMES, MAX_ENTITY_CHARACTERS, extract_entities
-from sluice.gate.profile import load_profiles
+from sluice.gate.profile import ENTITY_NAMES, load_profiles
+from sluice.gate.seeds import MAX_ENTITY_CHARACTERS, extract_entities
 
 REGIONS = load_profiles()["marketing"].search.regions
 

@@ -10,8 +10,7 @@ import pytest
 from sluice.contracts.gate import GateDecided
 from sluice.contracts.learning.control import Judgement
 from sluice.contracts.plan import Plan
-from sluice.gate.decide import decide, explain
-from sluice.gate.judge import is_in_doubt, read_verdict, write_messages
+from sluice.gate.decide import decide, explain, is_in_doubt, read_verdict, write_messages
 from sluice.gate.profile import load_profiles
 from tests.unit.gate.samples import NOW, OPEN, RICH, URGENT, asked, hit, probed
 

@@ -12,8 +12,7 @@ from sluice.contracts.document import ChunkBatch, Document, Provenance
 from sluice.contracts.event import Event
 from sluice.contracts.ingest import ChunkFact, ChunksEmbedded, DocumentChunked
 from sluice.contracts.outcome import Done
-from sluice.ingest.chunk.chunk import chunk_and_tokenize
-from sluice.ingest.chunk.token_ids import chunk_batch
+from sluice.ingest.chunk.chunk import chunk_and_tokenize, chunk_batch
 from sluice.ingest.embed.tokens import load_tokenizer, tokenizer_sha256
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings

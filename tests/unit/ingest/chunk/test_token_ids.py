@@ -15,8 +15,7 @@ from tokenizers import Tokenizer
 
 from sluice.contracts.document import ChunkBatch, Document, Provenance
 from sluice.contracts.errors import Corrupted
-from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
-from sluice.ingest.chunk.token_ids import chunk_batch, embedding_texts, select_chunks
+from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize, chunk_batch, embedding_texts, select_chunks
 from sluice.ingest.embed.minilm import MAX_TOKENS, MiniLM
 from sluice.ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
 from sluice.ingest.extract.extract import extract_document

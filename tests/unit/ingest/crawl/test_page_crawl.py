@@ -33,7 +33,7 @@ from sluice.ingest.crawl.crawler import Crawler, directions_from
 from sluice.ingest.crawl.page_visit import BudgetMeter
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.http.fetch import Fetcher, FetchLimits
-from sluice.ingest.politeness.response_verdict import retry_after_seconds
+from sluice.ingest.politeness.hosts import retry_after_seconds
 from sluice.ingest.settings import EgressSettings
 from tests.support.played_crawler import PROSE, SHELL, ShowingBrowser, crawler_through
 

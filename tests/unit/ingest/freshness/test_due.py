@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.contracts.ingest import WatchedPage
-from sluice.ingest.freshness.due import MOST_PRIORS, choose_due, half_life_days, shortest_expected
+from sluice.ingest.freshness import MOST_PRIORS, choose_due, half_life_days, shortest_expected
 from sluice.ingest.settings import FreshnessSettings
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)

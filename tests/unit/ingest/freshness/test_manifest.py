@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sluice.contracts.errors import InvalidInput, NotFound
-from sluice.ingest.freshness.manifest import ManifestEntry, read_manifest, write_manifest
+from sluice.ingest.freshness import ManifestEntry, read_manifest, write_manifest
 
 
 def manifest(path: Path, *lines: Any) -> Path:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.disk.json_lines import append_lines
-from sluice.ingest.freshness.manifest import ManifestEntry
-from sluice.ingest.freshness.refresh_plan import (
+from sluice.ingest.freshness import (
     Counts,
+    ManifestEntry,
     PlannedRefresh,
     compare,
     read_plan,

@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.errors import NotFound, Overloaded, PolicyRefused, Unavailable
-from sluice.ingest.politeness.response_verdict import (
-    DEFAULT_RETRY_SECONDS,
-    MAX_RETRY_SECONDS,
-    judge_status,
-    retry_after_seconds,
-)
+from sluice.ingest.politeness.hosts import DEFAULT_RETRY_SECONDS, MAX_RETRY_SECONDS, judge_status, retry_after_seconds
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "https://site.example/"

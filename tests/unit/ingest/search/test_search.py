@@ -31,8 +31,14 @@ from sluice.ingest.circuit_breaker import Breaker, BreakerRule, CircuitOpen
 from sluice.ingest.http.fetch import Fetcher
 from sluice.ingest.search.port import MAX_SITES, SearchAnswer, SearchFilters, SearchQuery, pages_at_most
 from sluice.ingest.search.providers import Breaking, build_providers, search_at_most
-from sluice.ingest.search.quota import BrokerEmptySearches, BrokerQuota, fingerprint
-from sluice.ingest.search.search import SearchFailed, SearchPostponed, search
+from sluice.ingest.search.search import (
+    BrokerEmptySearches,
+    BrokerQuota,
+    SearchFailed,
+    SearchPostponed,
+    fingerprint,
+    search,
+)
 from sluice.ingest.settings import SearchSettings
 from tests.support.quota import InMemoryQuota
 

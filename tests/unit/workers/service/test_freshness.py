@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.ingest.freshness.refresh_plan import Counts
+from sluice.ingest.freshness import Counts
 from tests.support.aging_site import CORPUS, CRAWL, SECTIONS, AgingSite
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
