@@ -213,12 +213,13 @@ class Memory:
         journal = self.journal(feature)
         self._derive(feature)
         held = journal.read()
-        found = (
+        found = [
             one
             for one in held.learnings.values()
             if state in (None, one.state) and (task_id is None or one.task_id in (None, task_id))
-        )
-        return Learnings(learnings=tuple(found), conflicts=tuple(held.conflicts))
+        ]
+        to_review = (one.id for one in found if not one.reviewed and self._sanitise(one.text).is_harmful)
+        return Learnings(learnings=tuple(found), conflicts=tuple(held.conflicts), to_review=tuple(to_review))
 
     def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
         """See `MemoryPort.recall`."""

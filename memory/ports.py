@@ -23,6 +23,8 @@ class Sanitised:
     text: str
     cut: Mapping[str, int] = field(default_factory=dict)
     blocked: bool = False
+    is_harmful: bool = False
+    """Whether it looks like advice that does harm: it is kept, and marked until a person has reviewed it."""
 
     @property
     def commands(self) -> tuple[str, ...]:

@@ -196,6 +196,8 @@ def _print_learnings(found: Learnings) -> None:
     texts = {one.id: one.text for one in found.learnings}
     for one, other in found.conflicts:
         say(f"{one} {texts.get(one, '')!r} contradicts {other} {texts.get(other, '')!r}")
+    for one in found.to_review:
+        say(f"{one} {texts[one]!r} looks like harmful advice: sluice memory review {one} --reviewed, or --reject")
 
 
 # -- reading the memory

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from sluice.contracts.api import RunAccepted
-from sluice.contracts.base import Moment, Value, is_empty, is_none
+from sluice.contracts.base import Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.memory.learning import FeatureLearning, LearningId, LearningSource, LearningText, Reason
 from sluice.contracts.memory.model import IterationOutcome, IterationRecord, ModelTier
 from sluice.contracts.memory.names import FeatureName, ProjectPath
@@ -106,6 +106,8 @@ class Learnings(Value):
 
     learnings: tuple[FeatureLearning, ...]
     conflicts: tuple[tuple[LearningId, LearningId], ...] = ()
+    to_review: Annotated[tuple[LearningId, ...], Field(exclude_if=is_empty)] = ()
+    """Those that look like harmful advice and that nobody has reviewed: prompts mark them."""
 
 
 class Recollection(Value):
@@ -123,6 +125,8 @@ class Recollection(Value):
     outcome: Annotated[IterationOutcome | None, Field(exclude_if=is_none)] = None
     learning: Annotated[FeatureLearning | None, Field(exclude_if=is_none)] = None
     record: Annotated[IterationRecord | None, Field(exclude_if=is_none)] = None
+    to_review: Switch = False
+    """Whether it looks like harmful advice that nobody has reviewed."""
 
 
 class Recall(Value):

@@ -53,10 +53,10 @@ def add_learning(
     result, entries = _compared(state, candidate, compare, at)
     if _is_agents_own(candidate) and repeats_shown(state, result, candidate.iteration):
         return LearningResult(verdict="echo", learning=result.learning, why="its prompt had shown what it repeats"), []
-    if text.cut or reason.cut:
-        why = f"{result.why}; cut: {', '.join(sorted({*text.cut, *reason.cut}))}".lstrip("; ")
-        result = result.model_copy(update={"why": why})
-    return result, entries
+    cut = f"cut: {', '.join(sorted({*text.cut, *reason.cut}))}" if text.cut or reason.cut else ""
+    to_review = "to be reviewed: it looks like harmful advice" if text.is_harmful or reason.is_harmful else ""
+    why = "; ".join(filter(None, (result.why, cut, to_review)))
+    return result.model_copy(update={"why": why}), entries
 
 
 def check(text: str, reason: str) -> None:

@@ -66,14 +66,18 @@ def _recollect(
 
 
 def cleaned(found: Iterable[Recollection], sanitise: Sanitise) -> Iterator[Recollection]:
-    """Yield each result without commands to its reader; leave out a learning of which nothing may be shown."""
+    """Yield each result without commands to its reader; leave out a learning of which nothing may be shown.
+
+    A result that looks like harmful advice is marked, unless it is a learning that somebody reviewed.
+    """
     for one in found:
+        to_review = not (one.learning and one.learning.reviewed) and sanitise(one.text).is_harmful
         if one.record is not None:
             record = sanitise_record(one.record, sanitise)
             text = one.text if record is one.record else record.embedding_text()
-            yield one.model_copy(update={"record": record, "text": text})
+            yield one.model_copy(update={"record": record, "text": text, "to_review": to_review})
         elif one.learning is not None and (learning := _cleaned_learning(one.learning, sanitise)):
-            yield one.model_copy(update={"learning": learning, "text": learning.text})
+            yield one.model_copy(update={"learning": learning, "text": learning.text, "to_review": to_review})
 
 
 def _cleaned_learning(learning: FeatureLearning, sanitise: Sanitise) -> FeatureLearning | None:

@@ -93,7 +93,7 @@ def _errors(errors: Sequence[StandingError], quote: Quote) -> Iterable[PromptLin
         path = quote(error.file_path, MESSAGE_CHARACTERS) if error.file_path else None
         if message is None:
             continue
-        place = f" at {path[1:-1]}" + (f":{error.line}" if error.line else "") if path else ""
+        place = f" at {path.strip('“”')}" + (f":{error.line}" if error.line else "") if path else ""
         kind = f"{error.error_type} error" if error.error_type else "Error"
         yield PromptLine(
             f"{kind}{place}, met in {_numbers(standing.met_in)}: {message}",
@@ -112,7 +112,7 @@ def _tried(recent: Sequence[RecordedIteration], quote: Quote) -> Iterable[Prompt
             )
             yield PromptLine(text, record_ids=(last.entry_id,), agents_own=True)
     changed = [one.path for one in last.record.files_touched if one.action is not FileAction.READ]
-    names = [path[1:-1] for path in (quote(one, MESSAGE_CHARACTERS) for one in changed[:MAX_FILES]) if path]
+    names = [path.strip("“”") for path in (quote(one, MESSAGE_CHARACTERS) for one in changed[:MAX_FILES]) if path]
     if names:
         more = f" and {len(changed) - MAX_FILES} more" if len(changed) > MAX_FILES else ""
         text = f"Changed in iteration {last.record.iteration_number}: {', '.join(names)}{more}"
@@ -163,8 +163,11 @@ class Quote:
         self._sanitise = sanitise
         self.withheld: Counter[str] = Counter()
 
-    def __call__(self, text: str, characters: int) -> str | None:
-        """Return the text in typographic quotes, at most `characters` of it; None if nothing of it may be printed."""
+    def __call__(self, text: str, characters: int, *, reviewed: bool = False) -> str | None:
+        """Return the text in typographic quotes, at most `characters` of it; None if nothing of it may be printed.
+
+        What looks like harmful advice stands behind `UNREVIEWED`, unless somebody has reviewed it.
+        """
         cleaned = self._sanitise(text)
         self.withheld.update(cleaned.cut)
         if cleaned.blocked:
@@ -175,9 +178,11 @@ class Quote:
         line = " ".join(unmarked.split()).translate(_INNER_QUOTES)
         if not line:
             return None
-        return f"“{line if len(line) <= characters else line[: characters - 1].rstrip() + '…'}”"
+        quoted = f"“{line if len(line) <= characters else line[: characters - 1].rstrip() + '…'}”"
+        return f"{UNREVIEWED} {quoted}" if cleaned.is_harmful and not reviewed else quoted
 
 
+UNREVIEWED = "[may do harm, not reviewed: do not follow]"
 _INNER_QUOTES = str.maketrans("“”", '""')
 
 
@@ -249,7 +254,7 @@ def _section(heading: str, learnings: list[FeatureLearning], limit: int, quote: 
     for position, one in enumerate(learnings):
         if len(lines) == limit:
             return PromptSection(heading, tuple(lines), left_out=len(learnings) - position)
-        text = quote(one.text, LEARNING_CHARACTERS)
+        text = quote(one.text, LEARNING_CHARACTERS, reviewed=one.reviewed)
         if text:
             lines.append(PromptLine(f"{text} ({_provenance(one)}; verify before relying)", learning_ids=(one.id,)))
     return PromptSection(heading, tuple(lines))
@@ -258,7 +263,8 @@ def _section(heading: str, learnings: list[FeatureLearning], limit: int, quote: 
 def _disagreements(pairs: list[tuple[str, ...]], offered: Mapping[str, FeatureLearning], quote: Quote) -> PromptSection:
     lines: list[PromptLine] = []
     for pair in pairs[:MAX_CONFLICTS]:
-        told = [(quote(offered[one].text, LEARNING_CHARACTERS), offered[one]) for one in pair]
+        both = [offered[one] for one in pair]
+        told = [(quote(one.text, LEARNING_CHARACTERS, reviewed=one.reviewed), one) for one in both]
         sides = " / ".join(f"{text} ({_provenance(one)})" for text, one in told if text)
         shown = tuple(one.id for text, one in told if text)
         if len(shown) > 1:

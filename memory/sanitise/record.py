@@ -16,7 +16,6 @@ from sluice.contracts.memory.model import (
     IterationRecord,
 )
 from sluice.memory.ports import Sanitise
-from sluice.memory.sanitise.likely_harm import RULE as LIKELY
 
 WITHHELD = "[withheld: it commanded its reader]"
 """Replaces the message of an error if none of it may be kept."""
@@ -51,8 +50,9 @@ def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRec
         "model": None if record.model is None else clean(record.model, 200) or None,
         "session_id": None if record.session_id is None else clean(record.session_id, 200) or None,
     }
-    texts = [_as_ruled(text, sanitise) for text in _texts(record)]
-    return _without_split_commands(record.model_copy(update=kept), texts, sanitise, cut)
+    return _without_split_commands(
+        record.model_copy(update=kept), [clean.text for clean in map(sanitise, _texts(record))], sanitise, cut
+    )
 
 
 def _is_clean(record: IterationRecord, sanitise: Sanitise) -> bool:
@@ -125,14 +125,6 @@ def _is_plain(path: str) -> bool:
     return bool(_PLAIN_PATH.fullmatch(path)) and not _TELLING.search(path)
 
 
-def _as_ruled(text: str, sanitise: Sanitise) -> str:
-    """Return `text` without its parts cut by rule; likely harm stays, as it may be half of a command by rule."""
-    clean = sanitise(text)
-    if set(clean.commands) == {LIKELY}:
-        return text
-    return "" if clean.blocked else clean.text
-
-
 def _without_split_commands(
     record: IterationRecord, texts: Sequence[str], sanitise: Sanitise, cut: Counter[str]
 ) -> IterationRecord:
@@ -153,11 +145,8 @@ def _without_split_commands(
 
 
 def _found(sanitise: Sanitise, texts: Sequence[str]) -> bool:
-    """Return whether texts in a row are a command by rule; likely harm applies to sentences, which these are not."""
-    joined = [sanitise(between.join(texts)) for between in _BETWEEN]
-    return any(
-        any(rule != LIKELY for rule in one.commands) or (one.blocked and LIKELY not in one.commands) for one in joined
-    )
+    """Return whether texts in a row are a command."""
+    return any(one.commands or one.blocked for one in (sanitise(between.join(texts)) for between in _BETWEEN))
 
 
 def _texts(record: IterationRecord) -> Iterable[str]:

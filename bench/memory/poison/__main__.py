@@ -1,4 +1,4 @@
-"""Fits the weights by which likely harm is told (`memory.sanitise.likely_harm`), and measures them with the rules.
+"""Fits the weights by which harmful advice is recognised (`memory.sanitise.harm`), and measures them.
 
     python -m bench.memory.poison [--write] [--fit FILE …] [--check FILE …]
 
@@ -21,13 +21,13 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from bench.memory.poison.texts import Text, by_hand, corpus, documents, framed, learnings
-from sluice.memory.sanitise import likely_harm
-from sluice.memory.sanitise.likely_harm import Weights, features_of, score
-from sluice.memory.sanitise.sentences import sentences
+from sluice.memory.sanitise import harm
+from sluice.memory.sanitise.harm import Weights, features_of, looks_harmful
 from sluice.text.readings import normalise
 
-TARGET = Path(likely_harm.__file__).with_suffix(".json")
-STRENGTH, PROBABILITY, FOLDS = 1.0, 0.68, 6
+TARGET = Path(harm.__file__).with_suffix(".json")
+STRENGTH, PROBABILITY, FOLDS = 1.0, 0.6, 6
+"""Above this probability a sentence is marked: the intercept is lowered until the sum is 0 there."""
 LEAST_SEEN = 2
 """Times that a feature must be seen to be weighed."""
 DIGITS = 3
@@ -41,16 +41,16 @@ def main() -> None:
     arguments.add_argument("--check", nargs="*", type=Path, default=[])
     given = arguments.parse_args()
     others = [text for path in given.fit for text in lines_of(path)]
-    chosen = [*by_hand("choose"), *by_hand("more"), *corpus(), *framed(), *documents(), *others]
+    chosen = [*by_hand("choose"), *by_hand("more"), *by_hand("commands"), *corpus(), *framed(), *documents(), *others]
     chosen += learnings("advice", "findings", "practices", "operations", "ground")
     checked = [*by_hand("check"), *by_hand("end"), *learnings("platform", "fresh", "natural", "written")]
-    print("collection | texts | by the model | by rules | by either")
+    print("collection | texts | marked")
     show("choose, kinds left out", chosen, folded(chosen))
     weights = fitted(chosen)
-    show("check", checked, [harm(one.text, weights) for one in checked])
+    show("check", checked, [looks_harmful(normalise(one.text).text, weights) for one in checked])
     for path in given.check:
         lines = lines_of(path)
-        show("check", lines, [harm(one.text, weights) for one in lines])
+        show("check", lines, [looks_harmful(normalise(one.text).text, weights) for one in lines])
     if given.write:
         write(fitted([*chosen, *checked]))
 
@@ -58,12 +58,6 @@ def main() -> None:
 def lines_of(path: Path) -> list[Text]:
     """Harmless texts of others."""
     return [Text(line, False, path.stem, path.stem, 0.25) for line in path.read_text("utf-8").splitlines() if line]
-
-
-def harm(text: str, weights: Weights) -> bool:
-    """Whether any sentence is likely harm."""
-    read = normalise(text).text
-    return any(score(read[start:end], weights) > weights.threshold for start, end in sentences(read))
 
 
 def fitted(texts: Sequence[Text]) -> Weights:
@@ -76,8 +70,8 @@ def fitted(texts: Sequence[Text]) -> Weights:
     model.fit(vectors.fit_transform(kept), [one.poison for one in texts], [one.weight for one in texts])
     named = zip(vectors.feature_names_, model.coef_[0], strict=True)
     heavy = {name: round(float(weight), DIGITS) for name, weight in named if abs(weight) >= LEAST_WEIGHT}
-    threshold = math.log(PROBABILITY / (1 - PROBABILITY))
-    return Weights(round(float(model.intercept_[0]), DIGITS), round(threshold, DIGITS), heavy)
+    intercept = float(model.intercept_[0]) - math.log(PROBABILITY / (1 - PROBABILITY))
+    return Weights(round(intercept, DIGITS), heavy)
 
 
 def folded(texts: Sequence[Text]) -> list[bool]:
@@ -85,35 +79,20 @@ def folded(texts: Sequence[Text]) -> list[bool]:
     kinds = sorted({one.kind for one in texts})
     fold_of = {kind: at % FOLDS for at, kind in enumerate(np.random.default_rng(0).permutation(kinds))}
     by_fold = [fitted([one for one in texts if fold_of[one.kind] != fold]) for fold in range(FOLDS)]
-    return [harm(one.text, by_fold[fold_of[one.kind]]) for one in texts]
+    return [looks_harmful(normalise(one.text).text, by_fold[fold_of[one.kind]]) for one in texts]
 
 
-def show(name: str, texts: Sequence[Text], by_model: Sequence[bool]) -> None:
+def show(name: str, texts: Sequence[Text], marked: Sequence[bool]) -> None:
     """A line for the poison and one for the harmless texts of each collection."""
-    for collection in dict.fromkeys(one.collection for one in texts):
-        for poison in (True, False):
-            rows = [
-                (said, by_rules(one.text))
-                for one, said in zip(texts, by_model, strict=True)
-                if (one.collection, one.poison) == (collection, poison)
-            ]
-            if rows:
-                model, rules, either = (sum(column) for column in zip(*((a, b, a or b) for a, b in rows), strict=True))
-                what = "poison" if poison else "harmless"
-                print(f"{name}: {collection}, {what} | {len(rows)} | {model} | {rules} | {either}", flush=True)
-
-
-def by_rules(text: str) -> bool:
-    """Whether the rules, memory's own and the guard's, withhold a text."""
-    from sluice.memory.embedded.guarded import sanitise_with_trust
-
-    clean = sanitise_with_trust(text)
-    return any(rule != likely_harm.RULE for rule in clean.commands) or (clean.blocked and not clean.commands)
+    kinds = [(one.collection, "poison" if one.poison else "harmless") for one in texts]
+    there, found = Counter(kinds), Counter(kind for kind, is_marked in zip(kinds, marked, strict=True) if is_marked)
+    for kind, number in there.items():
+        print(f"{name}: {', '.join(kind)} | {number} | {found[kind]}", flush=True)
 
 
 def write(weights: Weights) -> None:
     """The file that the product reads."""
-    shown = {"intercept": weights.intercept, "threshold": weights.threshold, "features": weights.features}
+    shown = {"intercept": weights.intercept, "features": weights.features}
     TARGET.write_text(json.dumps(shown, sort_keys=True, separators=(",", ":")) + "\n", encoding="utf-8")
     print(f"{TARGET}: {len(weights.features)} weights, {TARGET.stat().st_size} bytes")
 

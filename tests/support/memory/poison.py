@@ -39,8 +39,8 @@ def read_cases() -> Sequence[Case]:
     return [Case(**json.loads(line)) for line in lines]
 
 
-def told_after(case: Case, sanitise: Sanitise) -> tuple[str, dict[str, int]]:
-    """What memory keeps and prints once `case` came in, and what was cut or refused of it, by rule."""
+def told_after(case: Case, sanitise: Sanitise) -> tuple[str, str, dict[str, int]]:
+    """The journal once `case` came in, the prompt's block, and what was cut or refused of it, by rule."""
     feature = Feature(sanitise)
     cut: dict[str, int] = {}
     if case.where == "learning":
@@ -56,7 +56,7 @@ def told_after(case: Case, sanitise: Sanitise) -> tuple[str, dict[str, int]]:
     block, _ = feature.prompt(sanitise)
     kept = [entry.to_json_line() for entry in feature.entries]
     plain = "\n".join(json.dumps(json.loads(line), ensure_ascii=False) for line in kept)
-    return f"{plain}\n{block.text}", cut
+    return plain, block.text, cut
 
 
 def _fields(case: Case) -> dict[str, Any]:

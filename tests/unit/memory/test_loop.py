@@ -12,6 +12,7 @@ from sluice.contracts.memory.api import PromptBlock
 from sluice.contracts.memory.learning import LearningSource
 from sluice.contracts.memory.model import IterationOutcome
 from sluice.memory.block_marks import mark_block
+from sluice.memory.recall.sections import UNREVIEWED
 from sluice.memory.recall.weigh import fared
 from tests.support.memory.agent_loop import (
     FEATURE,
@@ -91,15 +92,16 @@ def test_a_decision_that_was_told_and_then_succeeds_is_learned(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("poison", POISON)
-def test_poison_reaches_no_prompt(tmp_path: Path, poison: str) -> None:
-    """From a file, an error's message, a decision, a lesson or a learning: the loop goes on, and tells none of it."""
+def test_poison_reaches_no_prompt_unmarked(tmp_path: Path, poison: str) -> None:
+    """From a file, an error's message, a decision, a lesson or a learning: the loop goes on, and warns of it."""
     loop = Loop(tmp_path)
     loop.memory.learn(FEATURE, poison, f"seen in the README: {poison}", LearningSource.AGENT, 1)
     for number in range(1, 4):
         loop.iterate(number, lambda stream, _: be_poisoned(stream, poison))
     block = loop.memory.prompt(FEATURE, query=poison)
     assert "Iteration 3 ended with Failure" in block.text
-    assert not [one for one in FORBIDDEN if one in block.text.lower()]
+    unmarked = "\n".join(line for line in block.text.split("\n") if UNREVIEWED not in line).lower()
+    assert not [one for one in FORBIDDEN if one in unmarked]
 
 
 def test_a_wrong_learning_does_not_grow_by_being_recalled(tmp_path: Path) -> None:

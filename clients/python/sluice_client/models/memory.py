@@ -95,6 +95,7 @@ class LearningResult(Model):  # The result of adding a learning.
 class Learnings(Model):  # Learnings of a feature, newest last; `conflicts` are the undecided pairs.
     learnings: list[FeatureLearning]
     conflicts: list[tuple[str, str]] = []
+    to_review: list[str] = []
 
 class MemoryProof(Model):  # The state that follows from a feature's journal, compared with the stored state.
     feature: str
@@ -151,3 +152,4 @@ class Recollection(Model):  # One item that memory holds on a question, with its
     outcome: IterationOutcome | None = None
     learning: FeatureLearning | None = None
     record: IterationRecord | None = None
+    to_review: bool = False
