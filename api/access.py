@@ -32,8 +32,7 @@ from sluice.contracts.api import Problem
 from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.errors import Forbidden
 from sluice.otel.context import span
-from sluice.workers.service.api_keys import LocalKey, is_loopback
-from sluice.workers.service.caller import OWN_MACHINE, Caller
+from sluice.workers.service.callers import OWN_MACHINE, Caller, LocalKey, is_loopback
 from sluice.workers.service.instance import Instance
 
 _bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice keys NAME --create`")

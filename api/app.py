@@ -18,8 +18,8 @@ from sluice.api.connections import BoundedConnection
 from sluice.otel import metrics
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
-from sluice.workers.processes.process_group import die_with_parent, give_signs_of_life
-from sluice.workers.service.api_keys import LocalKey, require_key_beyond_loopback
+from sluice.workers.processes.kernel import die_with_parent, give_signs_of_life
+from sluice.workers.service.callers import LocalKey, require_key_beyond_loopback
 from sluice.workers.service.instance import Instance
 from sluice.workers.settings import Settings
 from sluice.workers.supervisor.checks import require_free_port

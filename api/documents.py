@@ -17,7 +17,7 @@ from sluice.contracts.api import DocumentsRequest, DocumentText, RunAccepted
 from sluice.contracts.errors import checked
 from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, Meant, NewEntry
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
-from sluice.workers.service.document_text import read_document_text
+from sluice.workers.service.documents import read_document_text
 
 documents = APIRouter(prefix="/v1", tags=["documents"])
 forgotten = APIRouter(prefix="/v1", tags=["forget"])

@@ -13,8 +13,7 @@ from sluice.contracts.api import Health, Problem, StageView
 from sluice.contracts.event import Queue
 from sluice.contracts.ingest import HostView
 from sluice.otel.metrics import negotiate_metrics
-from sluice.workers.service.health import check_health
-from sluice.workers.service.instance import MOST_DAYS
+from sluice.workers.service.instance import MOST_DAYS, check_health
 
 health = APIRouter(tags=["operations"])
 stages = APIRouter(prefix="/v1/stages", tags=["stages"])

@@ -23,7 +23,7 @@ import httpx2
 import typer
 
 from sluice.cli.output import INTERRUPTED, errors_told, warn
-from sluice.workers.places import API_FILE, config_file, default_data_dir
+from sluice.workers.data_dir import API_FILE, config_file, default_data_dir
 from sluice_client import SluiceClient
 from sluice_client.errors import InvalidInput, TimedOut, Unavailable
 

@@ -243,5 +243,5 @@ app = _make_app()
 
 def main() -> None:
     """Run the command line. Files that it and its child processes write are readable by this user alone."""
-    os.umask(0o077)  # here, where every process begins; workers.runtime.private_files corrects older files
+    os.umask(0o077)  # here, where every process begins; workers.data_dir corrects older files
     app(prog_name="sluice")

@@ -15,7 +15,7 @@ from sluice.otel.settings import TelemetrySettings
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
 from sluice.workers.context import Context
-from sluice.workers.runtime.private_files import make_private
+from sluice.workers.data_dir import make_private
 
 PATIENCE_SECONDS = 0.5
 """Longest wait for an announcement, in seconds, before the ledger is read again."""

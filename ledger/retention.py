@@ -7,7 +7,7 @@ interrupted. No transaction removes more than `MOST_ROWS` rows. Operator, cut-of
 Known pages not seen since the cut-off are forgotten as well: the next request reads them anew.
 
 A run's idempotency key goes with it: the same request under the same key then makes a new run. Blobs without a
-reference are collected later (`workers.runtime.blob_collection`). The file of an SQLite ledger keeps its size and is
+reference are collected later (`workers.runtime.blob_store`). The file of an SQLite ledger keeps its size and is
 filled anew.
 """
 

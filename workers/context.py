@@ -20,13 +20,12 @@ from sluice.gate.veto import policy_state
 from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.backpressure import Admission
 from sluice.workers.runtime.blob_store import BlobStore, TransientPages
-from sluice.workers.runtime.heartbeat import check_cancelled
+from sluice.workers.runtime.claims import check_cancelled
+from sluice.workers.runtime.observers import count_circuit_opened, log_refusal, utc_now
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.corpora import Closable, CorpusReaders, CorpusTruth, CorpusWriters, PerCorpus
-from sluice.workers.wiring.embedding import EmbeddingService
 from sluice.workers.wiring.graphs import GraphArms, build_graph_server
-from sluice.workers.wiring.observers import count_circuit_opened, log_refusal, utc_now
-from sluice.workers.wiring.reranker import DailyBudget, build_reranker
+from sluice.workers.wiring.models import DailyBudget, EmbeddingService, build_reranker
 from sluice.workers.wiring.snapshot_upload import Shipper
 
 if TYPE_CHECKING:
@@ -57,10 +56,9 @@ if TYPE_CHECKING:
     from sluice.memory.ports import AskModel
     from sluice.workers.broker.transport import Transport
     from sluice.workers.runtime.flags import FlagReader
-    from sluice.workers.runtime.gate_models import GateModels
-    from sluice.workers.runtime.standing_defences import StandingDefences
-    from sluice.workers.wiring.inspector import GuardedInspection
+    from sluice.workers.runtime.gate_control import GateModels, StandingDefences
     from sluice.workers.wiring.memories import MemoryModel, ProjectMemories
+    from sluice.workers.wiring.models import GuardedInspection
 
 Built = TypeVar("Built")
 
@@ -143,8 +141,8 @@ class Context:
     @lazy
     def flags(self) -> FlagReader:
         """The feature flags as they stand. The owner's settings hold some off."""
-        from sluice.workers.environment import read_flags
         from sluice.workers.runtime.flags import FlagReader
+        from sluice.workers.setting_names import read_flags
 
         reasons: dict[FlagName, str] = {"search": self.policy.search_reason, "crawl": self.policy.crawl_reason}
         reasons["memory"] = "" if self.settings.memory.in_gate else "memory.in_gate is false"
@@ -165,14 +163,14 @@ class Context:
     @lazy
     def standing_defences(self) -> StandingDefences:
         """The gate's steps back that are in force."""
-        from sluice.workers.runtime.standing_defences import StandingDefences
+        from sluice.workers.runtime.gate_control import StandingDefences
 
         return StandingDefences(self.ledger, self.blobs, self.settings.defence)
 
     @lazy
     def gate_models(self) -> GateModels:
         """Learned models of the gate, by the names that decisions record."""
-        from sluice.workers.runtime.gate_models import GateModels
+        from sluice.workers.runtime.gate_control import GateModels
 
         return GateModels(self.blobs)
 
@@ -381,7 +379,7 @@ class Context:
     @lazy
     def inspector(self) -> GuardedInspection:
         """Looks for attacks and private data in ingested documents."""
-        from sluice.workers.wiring.inspector import build_inspector
+        from sluice.workers.wiring.models import build_inspector
 
         return build_inspector(self.settings, lambda: self.embedder)
 

@@ -27,9 +27,9 @@ from sluice.contracts.outcome import Done, Next, Outcome, Retry
 from sluice.graph.generations.publish import POINTER, Generation, discard, lock_folder, publish, verified
 from sluice.ledger.graph.rows import Totals, Written
 from sluice.otel import metrics
-from sluice.workers.runtime.heartbeat import check_cancelled
+from sluice.workers.runtime.claims import check_cancelled
+from sluice.workers.runtime.observers import utc_now
 from sluice.workers.wiring.graph_documents import IndexedDocuments
-from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from sluice.ledger.graph.changes import Change

@@ -33,14 +33,14 @@ from sluice.otel import metrics
 from sluice.trust.source_trust import refusal_to_replace, submission_id_for
 from sluice.workers.graph_handlers import erase_from_graph
 from sluice.workers.page_handlers import Pages, first_crawled_at
-from sluice.workers.runtime.heartbeat import check_cancelled
+from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.negative_list import batch_without_forgotten, refused_documents
-from sluice.workers.steps.citations import tell_stale_answers
+from sluice.workers.runtime.observers import utc_now
+from sluice.workers.steps.answer import tell_stale_answers
 from sluice.workers.steps.embed import ChunkEmbedder, load_chunks
 from sluice.workers.steps.inspect import Inspection
 from sluice.workers.wiring.corpora import Corpora, CorpusWriters
 from sluice.workers.wiring.graphs import GraphArms, graph_directives
-from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from sluice.index.journal.records import Vectors

@@ -38,11 +38,10 @@ from sluice.ingest.crawl.page_visit import BudgetMeter
 from sluice.ingest.egress.crawl_account import EgressReport, egress_context
 from sluice.ingest.search.search import SearchFailed
 from sluice.ledger.learning.flags import flag_gap
-from sluice.workers.runtime.event_counters import count_failed_search
 from sluice.workers.runtime.negative_list import forgotten_page
+from sluice.workers.runtime.observers import count_failed_search, utc_now
 from sluice.workers.steps.chunk import Chunker, documents_of_snippets, gap_of
 from sluice.workers.wiring.inject import Step
-from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from sluice.ingest.egress.proxy import EgressProxy

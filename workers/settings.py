@@ -1,6 +1,6 @@
 """All settings, built once, validated, frozen and passed on.
 
-Read from `sluice.toml` (`workers/places.py` says where it is looked for), then overridden by `SLUICE_*` variables:
+Read from `sluice.toml` (`workers/data_dir.py` says where it is looked for), then overridden by `SLUICE_*` variables:
 `SLUICE_HTTP_PORT=8801`, `SLUICE_CRAWL__ENABLED=true`.
 """
 
@@ -41,13 +41,14 @@ from sluice.ingest.settings import (
 from sluice.memory.settings import MemorySettings
 from sluice.otel.settings import TelemetrySettings
 from sluice.trust.settings import TrustSettings
-from sluice.workers.environment import read_flags, read_graph_server
-from sluice.workers.places import CONFIG_FILE, CONFIG_VARIABLE, config_file, default_data_dir
+from sluice.workers.data_dir import CONFIG_FILE, CONFIG_VARIABLE, config_file, default_data_dir
 from sluice.workers.setting_names import (
     UNKNOWN,
     constants_of,
     is_in,
     problems,
+    read_flags,
+    read_graph_server,
     remedy_of,
     unknown_variables,
     variable_of,

@@ -56,12 +56,10 @@ from sluice.otel.context import RUN_TRACEPARENT, current_traceparent, mark_faile
 from sluice.workers.broker.celery_app import POOLS
 from sluice.workers.context import Context
 from sluice.workers.handlers import HANDLERS
-from sluice.workers.runtime.event_counters import count_events
-from sluice.workers.runtime.heartbeat import Heartbeat
-from sluice.workers.runtime.isolation import Isolation, counts_as_failure, stage_window
+from sluice.workers.runtime.claims import Heartbeat, Isolation, counts_as_failure, stage_window
+from sluice.workers.runtime.observers import count_events, utc_now
 from sluice.workers.settings import DeliverySettings
-from sluice.workers.steps.apart import apart
-from sluice.workers.wiring.observers import utc_now
+from sluice.workers.steps.embed import apart
 
 log = structlog.get_logger(__name__)
 

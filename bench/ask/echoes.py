@@ -33,7 +33,7 @@ from sluice.index.settings import QuerySettings
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm import MiniLM
 from sluice.ingest.extract.media_types import media_type_for
-from sluice.workers.service.submissions import document_of
+from sluice.workers.service.documents import document_of
 from tests.support.repository import DATA, MODELS, REPOSITORY
 
 SET = "squad20_dev"

@@ -17,7 +17,7 @@ from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.evaluation.defence import FULL, Change, DefenceState, Window, heal, trip, watch
 from sluice.evaluation.evaluator import Evaluator, Windowing
-from sluice.workers.runtime.standing_defences import draw
+from sluice.workers.runtime.gate_control import draw
 
 RUNS, DAYS = 20_000, 90
 DAY = 86_400.0

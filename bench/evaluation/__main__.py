@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.evaluation.made_up_runs import fill
 from sluice.evaluation.evaluator import Windowing
 from sluice.ledger.ledger import Ledger
-from sluice.workers.runtime.evaluation_feed import RUNS_AT_ONCE, EvaluationFeed
+from sluice.workers.processes.watches.gate import RUNS_AT_ONCE, EvaluationFeed
 from sluice.workers.service.learning.evaluation import evaluate
 
 BEGAN_AT = 1_700_006_400.0

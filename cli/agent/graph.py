@@ -201,7 +201,7 @@ def tools(
     `egress.allow`. None of the tools is called.
     """
     from sluice.cli.session import begin_work
-    from sluice.workers.service.tool_documents import tool_documents
+    from sluice.workers.service.sources import tool_documents
 
     begin_work(context)
     servers = [*_given(command or [], url or [], name), *_configured(configurations or [], run=run)]

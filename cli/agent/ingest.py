@@ -67,7 +67,7 @@ def _ingest_repository(
     context: Context, corpus: str, source: str, ref: str | None, timeout: float, progress: Progress, skipped: Skipped
 ) -> Shown:
     """Ingest the changed files of a repository; where none changed, no run begins."""
-    from sluice.workers.service.repositories import open_repository, read_repository
+    from sluice.workers.service.sources import open_repository, read_repository
 
     with open_repository(context, source, ref) as opened:
         reading = read_repository(context, corpus, opened, now=datetime.now(UTC), on_skip=skipped)

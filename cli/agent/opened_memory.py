@@ -15,7 +15,7 @@ from sluice.cli.connection import connected, is_running
 from sluice.cli.output import errors_told
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.memory.port import MemoryPort
-from sluice.workers.places import is_standing
+from sluice.workers.data_dir import is_standing
 from sluice_client import SluiceClient
 
 HERE = "."
@@ -45,7 +45,7 @@ def opened(
             yield cast(MemoryPort, InstanceMemory(client, name))
     else:
         from sluice.cli.session import session
-        from sluice.workers.service.caller import OWN_MACHINE
+        from sluice.workers.service.callers import OWN_MACHINE
         from sluice.workers.service.memories import MemoryDesk
 
         with session(as_json=as_json) as context:

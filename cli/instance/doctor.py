@@ -19,7 +19,7 @@ from sluice.cli.output import console, error_console, marked
 from sluice.contracts.errors import InvalidSetting, NotInstalled, SluiceError, Unavailable
 from sluice.index.disk.layout import list_corpora
 from sluice.index.qdrant.server import require_url
-from sluice.workers.runtime.private_files import is_shared, open_to_others
+from sluice.workers.data_dir import is_shared, open_to_others
 from sluice.workers.settings import Settings, load_settings, stray_variables
 
 State = Literal["ok", "warn", "fail"]
@@ -162,8 +162,7 @@ def _ledger(settings: Settings) -> Check:
 
 def _blobs(settings: Settings) -> Check:
     from sluice.ledger.ledger import Ledger
-    from sluice.workers.runtime.blob_collection import BlobCollector
-    from sluice.workers.runtime.blob_store import BlobStore
+    from sluice.workers.runtime.blob_store import BlobCollector, BlobStore
 
     with Ledger(settings.ledger_location) as ledger:
         found = BlobCollector(BlobStore(settings.data_dir / "blobs"), ledger).measure()
@@ -208,7 +207,7 @@ def _is_sluice(settings: Settings) -> bool:
 def _search(settings: Settings) -> Check:
     from sluice.ingest.http.fetch import Fetcher
     from sluice.ingest.search.providers import build_providers
-    from sluice.workers.wiring.observers import utc_now
+    from sluice.workers.runtime.observers import utc_now
 
     search = settings.search
     if not search.enabled:

@@ -20,7 +20,7 @@ from sluice.contracts.errors import Conflict, InvalidInput, NotFound
 from sluice.contracts.event import Queue
 from sluice.disk.locks import lock_file
 from sluice.otel.environment import fresh_metrics_dir
-from sluice.workers.runtime.private_files import make_private
+from sluice.workers.data_dir import make_private
 from sluice.workers.settings import Settings
 
 
@@ -41,7 +41,7 @@ def up(scale: list[str] | None = None, log_dir: Path | None = None) -> None:
 
 def _forked_programs(settings: Settings) -> Callable[..., Callable[[], object]]:
     """Run every process as a fork of this one, which imports the shared modules. Only Linux forks safely."""
-    from sluice.workers.supervisor.preload import preload
+    from sluice.workers.supervisor.child import preload
 
     for command in ("worker", "reconcile", "api"):
         _program(settings, command)  # imports the command's modules

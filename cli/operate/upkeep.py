@@ -22,9 +22,9 @@ from sluice.ledger.schema.migrate import migrate as carry_out
 from sluice.trust.signature import SIGNATURE_SUFFIX, make_key
 from sluice.trust.signature import sign as sign_document
 from sluice.workers.context import Context
-from sluice.workers.runtime.private_files import make_private
-from sluice.workers.service.api_keys import ApiKeys, Role
-from sluice.workers.service.submissions import usable_url
+from sluice.workers.data_dir import make_private
+from sluice.workers.service.callers import ApiKeys, Role
+from sluice.workers.service.documents import usable_url
 from sluice.workers.settings import Settings
 
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}

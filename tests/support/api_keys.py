@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.testclient import TestClient
 
 from sluice.ledger.ledger import Ledger
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.callers import ApiKeys
 
 
 def bearer(http: TestClient, role: str, *corpora: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sluice.contracts.event import Queue
-from sluice.workers.service.repositories import open_repository, read_repository
+from sluice.workers.service.sources import open_repository, read_repository
 from tests.support.in_process import Instance
 
 _STAGES: tuple[Queue, ...] = ("chunk", "embed", "index", "index")

@@ -16,7 +16,7 @@ from sluice.contracts.ids import new_run_id
 from sluice.contracts.outcome import Next
 from sluice.ledger.ledger import NewRun
 from sluice.workers.context import Context
-from sluice.workers.runtime.heartbeat import Heartbeat
+from sluice.workers.runtime.claims import Heartbeat
 from sluice.workers.service.service import Service
 from sluice.workers.settings import Settings
 from sluice.workers.task import StageWorker, use_wake_up

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sluice.ledger.ledger import Ledger
-from sluice.workers.runtime.private_files import open_to_others
+from sluice.workers.data_dir import open_to_others
 from sluice_client import SluiceClient
 from tests.support.instance import Instance
 from tests.support.waiting import until

@@ -22,12 +22,10 @@ from sluice.otel import metrics
 from sluice.workers.broker.celery_app import POOLS, pool_size
 from sluice.workers.broker.keys import EMBEDDER_DOWN_TTL_SECONDS
 from sluice.workers.broker.transport import Transport
-from sluice.workers.processes.process_group import belongs_to, child_name
-from sluice.workers.processes.procfs import all_processes
-from sluice.workers.processes.release_claims import hand_back
-from sluice.workers.processes.shutdown import DEAF, stacks
+from sluice.workers.processes.kernel import all_processes, belongs_to, child_name
+from sluice.workers.processes.shutdown import DEAF, hand_back, stacks
+from sluice.workers.runtime.observers import utc_now
 from sluice.workers.task import SETTLE_PATIENCE_SECONDS
-from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from sluice.workers.processes.worker_process import WorkerProcess
@@ -202,7 +200,7 @@ def keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
 
     Record stale citations of answers whose documents changed while they were recorded.
     """
-    from sluice.workers.steps.citations import tell_stale_answers
+    from sluice.workers.steps.answer import tell_stale_answers
 
     while not stopping.is_set():
         for corpus in process.context.readers.names():

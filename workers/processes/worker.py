@@ -52,16 +52,17 @@ from sluice.workers.processes.background import (
     stop_cancelled_work,
     watch_itself,
 )
-from sluice.workers.processes.process_group import (
+from sluice.workers.processes.kernel import (
     die_with_parent,
     give_signs_of_life,
+    limit_heaps,
     limit_memory,
+    return_free_memory,
     run_below_init,
     worker_name,
 )
-from sluice.workers.processes.procfs import limit_heaps, return_free_memory
 from sluice.workers.processes.worker_process import WorkerProcess
-from sluice.workers.runtime.event_counters import begin_series
+from sluice.workers.runtime.observers import begin_series
 from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)

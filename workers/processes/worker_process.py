@@ -24,13 +24,11 @@ from sluice.otel.start import start as start_telemetry
 from sluice.workers.broker.celery_app import POOLS, group_name, pool_size
 from sluice.workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest
 from sluice.workers.context import Context
-from sluice.workers.processes.process_group import belongs_to, child_name
-from sluice.workers.processes.release_claims import hand_back
-from sluice.workers.processes.shutdown import Shutdown, drain_seconds
-from sluice.workers.runtime.heartbeat import Heartbeat
-from sluice.workers.runtime.isolation import Isolation
+from sluice.workers.processes.kernel import belongs_to, child_name
+from sluice.workers.processes.shutdown import Shutdown, drain_seconds, hand_back
+from sluice.workers.runtime.claims import Heartbeat, Isolation
 from sluice.workers.settings import Settings
-from sluice.workers.steps.direct_reads import DirectReads
+from sluice.workers.steps.retrieve import DirectReads
 from sluice.workers.task import StageWorker, use_wake_up
 
 log = structlog.get_logger(__name__)

@@ -1,11 +1,8 @@
-"""Feature flags as a running process reads them, through OpenFeature's interface.
+"""Feature flags: what decides each, and how a running process reads them.
 
-    flags.enabled("rerank")        at most a second old
-    flags.enabled_now("search")    read from the ledger now, for requests to the outside
-    flags.client                   an OpenFeature client, for hooks and direct use
-
-`FlagProvider` is the OpenFeature provider: it answers from a snapshot of the ledger's flags that is at most a second
-old, with the deciding source as the variant. An unknown flag gets its caller's default, and is counted.
+The kill switch decides first, then policy, environment, the stored value, and the flag's default. The kill switch
+(`sluice flags NAME --kill`) and the policy (sluice.toml) can only switch off; the environment (`FEATURE_SEARCH=false`)
+and a stored value (`sluice flags search --off`) can do both. Each process uses the environment that it started with.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import structlog
 from openfeature.client import OpenFeatureClient
@@ -22,10 +19,10 @@ from openfeature.exception import FlagNotFoundError, TypeMismatchError
 from openfeature.flag_evaluation import FlagResolutionDetails, Reason
 from openfeature.provider import AbstractProvider, Metadata, ProviderStatus
 
-from sluice.contracts.learning.control import FlagName, FlagState
+from sluice.contracts.learning.control import FlagName, FlagSource, FlagState
 from sluice.ledger.learning.flags import StoredFlag
 from sluice.otel import metrics
-from sluice.workers.runtime.flag_rules import DEFAULTS, NAMES, resolve
+from sluice.workers.setting_names import FLAG_VARIABLES
 
 log = structlog.get_logger(__name__)
 
@@ -159,3 +156,46 @@ class FlagReader:
         for name, state in snapshot.items():
             metrics.FLAG_ENABLED.labels(name).set(state.enabled)
         return snapshot
+
+
+NAMES: tuple[FlagName, ...] = get_args(FlagName)
+
+DEFAULTS: Mapping[FlagName, bool] = {
+    "gate_weights": True,
+    "search": True,
+    "crawl": True,
+    "hybrid": True,
+    "rerank": True,
+    "learned_gate": False,
+    "ragas": False,
+    "graph": True,
+    "memory": False,
+}
+"""Features older than flags stay on (docs/decisions/0021-flags.md), and so do those measured to lose
+nothing (docs/decisions/0028-graph-retrieval.md); experimental ones are off."""
+
+
+def resolve(
+    name: FlagName, stored: StoredFlag | None, environment: Mapping[FlagName, bool], policy: Mapping[FlagName, str]
+) -> FlagState:
+    """Return the flag's state and the source that decides it."""
+    enabled, decided_by, why = _decided(name, stored, environment, policy)
+    state = FlagState(name=name, enabled=enabled, decided_by=decided_by, why=why)
+    if stored is None or (stored.enabled is None and not stored.killed):
+        return state
+    facts = {"changed_at": stored.changed_at, "operator": stored.operator, "note": stored.note}
+    return state.model_copy(update=facts)
+
+
+def _decided(
+    name: FlagName, stored: StoredFlag | None, environment: Mapping[FlagName, bool], policy: Mapping[FlagName, str]
+) -> tuple[bool, FlagSource, str]:
+    if stored is not None and stored.killed:
+        return False, "kill_switch", f"`sluice flags {name} --reset` ends it"
+    if name in policy:
+        return False, "policy", policy[name]
+    if name in environment:
+        return environment[name], "environment", f"{FLAG_VARIABLES[name]}={str(environment[name]).lower()}"
+    if stored is not None and stored.enabled is not None:
+        return stored.enabled, "stored", stored.note
+    return DEFAULTS[name], "default", ""

@@ -23,7 +23,7 @@ from sluice.contracts.operations.dead_letters import (
     ReplayView,
 )
 from sluice.workers.context import Context
-from sluice.workers.service.caller import Caller
+from sluice.workers.service.callers import Caller
 
 _PAGE = 100
 

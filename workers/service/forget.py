@@ -35,9 +35,9 @@ from sluice.index.local.traces import Found, find_in_generations, find_in_journa
 from sluice.index.search.filters import is_selected
 from sluice.ledger.events.outbox import Entry
 from sluice.workers.context import Context
-from sluice.workers.service.caller import Caller
+from sluice.workers.service.callers import Caller
+from sluice.workers.service.documents import usable_url
 from sluice.workers.service.service import Service
-from sluice.workers.service.submissions import usable_url
 from sluice.workers.wiring.corpora import FALLBACK_FOLDER, CorpusReaders
 
 if TYPE_CHECKING:

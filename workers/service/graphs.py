@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sluice.graph.servers.server import GraphServer
     from sluice.graph.walk.nodes import Direction
     from sluice.workers.context import Context
-    from sluice.workers.service.caller import Caller
+    from sluice.workers.service.callers import Caller
     from sluice.workers.wiring.corpora import Reader
 
 SMALL_LAG = 100

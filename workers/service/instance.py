@@ -1,21 +1,32 @@
-"""One instance as the HTTP interface knows it: every service, built once, and closed together."""
+"""One instance as the HTTP interface knows it: its services, built once and closed together, and its parts' health."""
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+
+from sluice.contracts.api import Health, HealthCheck
+from sluice.contracts.errors import DiskFull, SluiceError
 from sluice.ingest.politeness.hosts import MOST_DAYS
 from sluice.workers.broker.direct_query import QueryPool
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.runtime.backpressure import DiskRoom
+from sluice.workers.runtime.gate_control import key_of
+from sluice.workers.service.callers import ApiKeys
 from sluice.workers.service.dead_letters import DeadLetterDesk
 from sluice.workers.service.forget import ForgetDesk
+from sluice.workers.service.freshness import published_hash
 from sluice.workers.service.graphs import GraphDesk
-from sluice.workers.service.learning.control import FlagDesk, RolloutDesk
+from sluice.workers.service.learning.control import FlagDesk, RolloutDesk, subject_of
 from sluice.workers.service.memories import MemoryDesk
 from sluice.workers.service.quarantine import QuarantineDesk
 from sluice.workers.service.runs import Announcements, Runs
 from sluice.workers.service.service import Service
 from sluice.workers.settings import Settings
+from sluice.workers.wiring.graphs import is_graphed
 
 __all__ = ["BROKER_ERRORS", "MOST_DAYS", "Instance"]
 
@@ -50,3 +61,110 @@ class Instance:
         await self.announcements.stop()
         await self.query_pool.close()
         self.context.close()
+
+
+def check_health(context: Context) -> Health:
+    """Return the state of every part. Checks each once, within its own time limit; raises nothing."""
+    checks = {name: _asked(check, context) for name, check in _CHECKS.items()}
+    return Health(ok=all(check.ok for check in checks.values()), version=version("sluice"), checks=checks)
+
+
+def _asked(check: Callable[[Context], HealthCheck], context: Context) -> HealthCheck:
+    try:
+        return check(context)
+    except (SluiceError, *BROKER_ERRORS) as error:
+        return HealthCheck(ok=False, detail=str(error) or repr(error))
+
+
+def _broker(context: Context) -> HealthCheck:
+    return HealthCheck(ok=True, facts={"round_trip_ms": round(context.transport.ping(), 3)})
+
+
+def _ledger(context: Context) -> HealthCheck:
+    started = time.perf_counter()
+    depths = context.ledger.queue_stats()
+    facts = {
+        "answer_ms": round((time.perf_counter() - started) * 1e3, 3),
+        "ready": {stage: depth.ready for stage, depth in depths.items() if depth.ready},
+        "in_flight": {stage: depth.claimed for stage, depth in depths.items() if depth.claimed},
+    }
+    database = context.ledger.database
+    lost = "" if not database.on_sqlite or os.path.exists(str(database.url.database)) else f"{database.url} was deleted"
+    return HealthCheck(ok=not lost, detail=lost, facts=facts)
+
+
+def _disk(context: Context) -> HealthCheck:
+    room = DiskRoom(context.settings.data_dir)
+    free = room.free_bytes
+    detail = f"{room.told(free)}: {DiskFull.remedy}" if room.is_short else ""
+    return HealthCheck(ok=not detail, detail=detail, facts={"free_bytes": free, "of": str(context.settings.data_dir)})
+
+
+def _workers(context: Context) -> HealthCheck:
+    present = context.transport.present_workers()
+    missing = [stage for stage, count in present.items() if count == 0]
+    facts = dict(present) | {"at_once": context.transport.handled_at_once()}
+    return HealthCheck(ok=not missing, detail=f"no worker for {', '.join(missing)}" if missing else "", facts=facts)
+
+
+def _embedder(context: Context) -> HealthCheck:
+    embedder, why = context.embedder, context.transport.embedder_down()
+    instead = "BM25 alone, new chunks wait"
+    if context.settings.embed.fallback == "local":
+        instead = "the fallback's index (by BM25 where it is not whole), new chunks go there, and wait for their own"
+    detail = f"{why}: questions are answered by {instead}" if why else ""
+    facts = {"model": embedder.fingerprint, "dimension": embedder.dimension}
+    return HealthCheck(ok=not why, detail=detail, facts=facts)
+
+
+def _snapshots(context: Context) -> HealthCheck:
+    corpora, damaged = {}, []
+    for corpus in context.readers.names():
+        reader = context.readers.reader(corpus)
+        reader.reload()
+        corpora[corpus] = {
+            "generation": reader.generation,
+            "chunks": reader.chunk_count,
+            "corpus_hash": published_hash(context.settings, corpus),
+        }
+        if reader.fallback_reason:
+            damaged.append(f"{corpus}: {reader.fallback_reason}")
+    damaged += context.truth.problems().values()
+    return HealthCheck(ok=not damaged, detail="; ".join(damaged), facts={"corpora": corpora})
+
+
+def _graphs(context: Context) -> HealthCheck:
+    """Check the published graph of each corpus. One that is behind or not published yet is well: it is disposable."""
+    from sluice.graph.arm import DAMAGED
+
+    corpora, damaged = {}, []
+    for corpus in filter(is_graphed, context.readers.names()):
+        view, problem = context.graphs.arm(corpus).view()
+        corpora[corpus] = {
+            "generation": view.name if view else None,
+            "behind": max(0, context.ledger.graph.totals(corpus).version - (view.version if view else 0)),
+            **({"problem": problem} if problem else {}),
+        }
+        if view is None and problem == DAMAGED:
+            damaged.append(f"{corpus}: {problem}")
+    return HealthCheck(ok=not damaged, detail="; ".join(damaged), facts={"corpora": corpora})
+
+
+def _gate(context: Context) -> HealthCheck:
+    """Name the gate's steps back that stand and those that an operator holds: neither makes an instance ill."""
+    rows = context.ledger.defences.standing()
+    stand = [subject_of(*key_of(row)) for row in rows if row.tripped_at is not None]
+    held = {subject_of(*key_of(row)): row.pin for row in rows if row.pin}
+    return HealthCheck(ok=True, facts={"stepped_back": stand, "held": held})
+
+
+_CHECKS: dict[str, Callable[[Context], HealthCheck]] = {
+    "broker": _broker,
+    "ledger": _ledger,
+    "disk": _disk,
+    "workers": _workers,
+    "embedder": _embedder,
+    "snapshot": _snapshots,
+    "graph": _graphs,
+    "gate": _gate,
+}

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sluice.memory.journal.feature_memory import FeatureMemory
     from sluice.memory.memory import Memory
     from sluice.workers.context import Context
-    from sluice.workers.service.caller import Caller
+    from sluice.workers.service.callers import Caller
 
 DEFAULT_TOP_K = 8
 IDS_PER_EVENT = 1_000

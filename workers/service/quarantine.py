@@ -25,7 +25,7 @@ from sluice.trust.gates import JudgedRetrieval, check_poisoning, check_source_tr
 from sluice.trust.source_trust import source_trust_of
 from sluice.workers.broker.direct_query import ask_query_pool
 from sluice.workers.context import Context
-from sluice.workers.service.caller import Caller
+from sluice.workers.service.callers import Caller
 from sluice.workers.service.service import Service
 
 

@@ -32,7 +32,7 @@ from sluice.otel.spans import SpanStore
 from sluice.otel.start import RETENTION_HOURS
 from sluice.workers.broker.keys import Keys
 from sluice.workers.context import Context
-from sluice.workers.service.caller import Caller
+from sluice.workers.service.callers import Caller
 from sluice.workers.settings import Settings
 
 __all__ = ["RunSummary", "Runs"]

@@ -37,7 +37,7 @@ from sluice.trust.prompts.catalogue import template_named
 from sluice.workers.context import Context
 from sluice.workers.runtime.backpressure import DiskRoom
 from sluice.workers.runtime.negative_list import without_forgotten
-from sluice.workers.service.submissions import (
+from sluice.workers.service.documents import (
     SMALL_DOCUMENTS,
     Size,
     batches_of,

@@ -1,8 +1,12 @@
-"""Turns chunks into vectors, about a second of work at a time; the next event does the rest."""
+"""Turns chunks into vectors, about a second of work at a time; the next event does the rest.
+
+`apart` parts an event of several documents into an event for each, so that one of them cannot take the others with it.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,27 +15,43 @@ from numpy.typing import NDArray
 
 from sluice.contracts.base import BlobRef
 from sluice.contracts.budget import Spend
-from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, embedding_text, inspection_digest
+from sluice.contracts.document import (
+    Chunk,
+    ChunkBatch,
+    ChunkedDocument,
+    Document,
+    DocumentBatch,
+    embedding_text,
+    inspection_digest,
+)
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.contracts.event import Body, Event
-from sluice.contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded
+from sluice.contracts.ingest import (
+    ChunksEmbedded,
+    ChunksPartlyEmbedded,
+    DocumentChunked,
+    DocumentsSubmitted,
+    SearchCompleted,
+)
 from sluice.contracts.outcome import Done, Next
 from sluice.contracts.trust import with_warning
-from sluice.ingest.chunk.chunk import embedding_texts
+from sluice.ingest.chunk.chunk import embedding_texts, select_chunks
 from sluice.ingest.embed.batching import Portion, end_of_portion
 from sluice.otel import metrics
 from sluice.trust.confidence import is_calibrated
 from sluice.trust.topic_change import LEAST_CHUNKS, RULE, alien_positions
-from sluice.workers.wiring.inject import Step
+from sluice.workers.steps.chunk import documents_of_snippets
+from sluice.workers.wiring.inject import Step, assemble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.ingest.embed.port import Vectors
     from sluice.ledger.ledger import Ledger
+    from sluice.workers.context import Context
     from sluice.workers.runtime.blob_store import BlobStore
     from sluice.workers.wiring.corpora import CorpusReaders, Reader
-    from sluice.workers.wiring.embedding import EmbeddingService
+    from sluice.workers.wiring.models import EmbeddingService
 
 
 def load_chunks(reference: BlobRef, blobs: BlobStore) -> ChunkBatch:
@@ -216,3 +236,48 @@ def _judged(
 
 def _is_marked(chunk: Chunk) -> bool:
     return chunk.inspection is not None and any(finding.rule == RULE for finding in chunk.inspection.findings)
+
+
+def apart(event: Event, context: Context) -> Done | None:
+    """Return an event of the same stage for each document of `event`; None if it has less than two."""
+    body, blobs = event.body, context.blobs
+    match body:
+        case DocumentsSubmitted():
+            batch = DocumentBatch.model_validate_json(blobs.get(body.documents))
+            parts = [_submitted(one, blobs) for one in batch.documents]
+        case SearchCompleted(keep_snippets=True):
+            parts = [_submitted(one, blobs) for one in documents_of_snippets(body, event.run_id)]
+        case DocumentChunked() | ChunksPartlyEmbedded() | ChunksEmbedded():
+            parts = list(_chunked(body, event, assemble(ChunkEmbedder, context)))
+        case _:
+            return None
+    return Done(tuple(parts)) if len(parts) > 1 else None
+
+
+def _submitted(document: Document, blobs: BlobStore) -> Next:
+    batch = DocumentBatch(documents=(document,))
+    return Next(DocumentsSubmitted.of(batch, blobs.put(batch.model_dump_json().encode())))
+
+
+def _chunked(
+    body: DocumentChunked | ChunksPartlyEmbedded | ChunksEmbedded, event: Event, embedder: ChunkEmbedder
+) -> Iterator[Next]:
+    done, blobs = 0, embedder.blobs
+    batch = load_chunks(body.chunks_blob, blobs)
+    for document in batch.documents:
+        chunks = {id(chunk) for chunk in document.chunks}
+        part = select_chunks(batch, lambda chunk, chunks=chunks: id(chunk) in chunks)  # type: ignore[misc]
+        blob, texts = blobs.put(part.model_dump_json().encode()), embedding_texts(part)
+        match body:
+            case DocumentChunked():
+                yield embedder.following(DocumentChunked.of(part, blob), texts, event)
+            case ChunksPartlyEmbedded(model_fingerprint=model):
+                anew = ChunksPartlyEmbedded(chunks_blob=blob, model_fingerprint=model, subject=part.subject)
+                yield embedder.following(anew, texts, event)
+            case ChunksEmbedded():
+                rows = vectors_from_bytes(blobs.get(body.vectors_blob), body.dimension)[done : done + len(chunks)]
+                vectors = blobs.put(vectors_to_bytes(rows))
+                own = {"chunks_blob": blob, "vectors_blob": vectors, "chunk_count": len(chunks)}
+                own |= {"subject": part.subject, "cache_hits": 0, "cost_usd": 0.0}
+                yield Next(body.model_copy(update=own))
+                done += len(chunks)

@@ -25,7 +25,7 @@ from sluice.contracts.trust import Inspection as Found
 from sluice.ingest.chunk.chunk import select_chunks
 from sluice.ledger.trust.quarantine import HeldChunk
 from sluice.otel import metrics
-from sluice.workers.runtime.heartbeat import check_cancelled
+from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.negative_list import batch_without, batch_without_forgotten, refused_documents
 from sluice.workers.steps.embed import load_chunks
 from sluice.workers.wiring.inject import Step
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sluice.workers.runtime.blob_store import BlobStore
     from sluice.workers.settings import Settings
     from sluice.workers.wiring.corpora import CorpusReaders
-    from sluice.workers.wiring.inspector import GuardedInspection
+    from sluice.workers.wiring.models import GuardedInspection
 
 log = structlog.get_logger(__name__)
 

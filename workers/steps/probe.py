@@ -51,13 +51,13 @@ from sluice.memory.embedded.guarded import sanitise_with_trust
 from sluice.memory.qdrant_schema import collection_name
 from sluice.memory.recall.rank import rank
 from sluice.otel import metrics
+from sluice.workers.runtime.observers import utc_now
 from sluice.workers.steps.domain import measure_domain
 from sluice.workers.steps.retrieve import Retriever
 from sluice.workers.wiring.corpora import CorpusReaders
-from sluice.workers.wiring.embedding import EmbeddingService
 from sluice.workers.wiring.inject import Step
 from sluice.workers.wiring.memories import IndexSearch, ProjectMemories
-from sluice.workers.wiring.observers import utc_now
+from sluice.workers.wiring.models import EmbeddingService
 
 if TYPE_CHECKING:
     from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage

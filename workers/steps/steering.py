@@ -19,8 +19,7 @@ from sluice.ledger.ledger import Ledger
 from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics
 from sluice.workers.runtime.flags import FlagReader
-from sluice.workers.runtime.gate_models import GateModels
-from sluice.workers.runtime.standing_defences import StandingDefences
+from sluice.workers.runtime.gate_control import GateModels, StandingDefences
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.inject import Step
 

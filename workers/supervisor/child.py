@@ -1,27 +1,41 @@
 """Starts one process that `sluice up` keeps alive, listens to it, asks it to end, kills it with its process group.
 
-A process is a command line, or a fork of the supervisor, which has imported the shared modules. A fork takes
-milliseconds where a new interpreter takes seconds, and pages that neither side writes to exist once for all. It is safe
-because the process that forks has one thread and no connection: no other thread holds any of its state. The child first
-gives up whatever it inherits but must not share (signals, lock, pipes).
+A process is a command line, or a fork of the supervisor, which has imported the shared modules (`preload`). A fork
+takes milliseconds where a new interpreter takes seconds, and pages that neither side writes to exist once for all. It
+is safe because the process that forks has one thread and no connection: no other thread holds any of its state. The
+child first gives up whatever it inherits but must not share (signals, lock, pipes).
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
+import importlib
 import os
 import signal
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sluice.contracts.errors import SluiceError
-from sluice.workers.processes.process_group import ENDING_SIGNALS, LIFELINE, die_with_parent, tied_to_parent
-from sluice.workers.processes.procfs import RUNNABLE, facts_of
+from sluice.ingest.embed.tokens import shared_tokenizer
+from sluice.otel.environment import disable_library_telemetry
+from sluice.otel.start import detected_resource
+from sluice.workers.processes.kernel import (
+    ENDING_SIGNALS,
+    LIFELINE,
+    RUNNABLE,
+    die_with_parent,
+    facts_of,
+    limit_heaps,
+    return_free_memory,
+    tied_to_parent,
+)
+from sluice.workers.settings import Settings
 
 PR_SET_NAME = 15
 LONGEST_NAME = 15
@@ -287,3 +301,62 @@ class Child:
             os.close(self._ear)
             self._ear = None
         return process
+
+
+SHARED = (
+    "sluice.workers.processes.worker",
+    "sluice.workers.processes.reconciler",
+    "celery.app.amqp",
+    "celery.app.control",
+    "celery.app.events",
+    "celery.app.log",
+    "celery.app.routes",
+    "celery.apps.worker",
+    "celery.backends.base",
+    "celery.concurrency.prefork",
+    "celery.concurrency.solo",
+    "celery.concurrency.thread",
+    "celery.events.receiver",
+    "celery.worker.autoscale",
+    "celery.worker.components",
+    "celery.worker.consumer",
+    "celery.worker.consumer.delayed_delivery",
+    "celery.worker.strategy",
+    "sluice.index.local.reader",
+    "sluice.index.local.writer",
+    "sluice.ingest.embed.embed",
+    "kombu.pidbox",
+    "sluice.memory.memory",
+    "opentelemetry.sdk.trace.export",
+    "sluice.otel.exporter",
+    "trafilatura",
+    "uvicorn.logging",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.httptools_impl",
+)
+"""Modules that several processes use, and slow ones."""
+
+
+def preload(settings: Settings) -> None:
+    """Import and load shared modules, and freeze them for the garbage collector, which would write to every page."""
+    limit_heaps()
+    disable_library_telemetry()
+    gc.disable()
+    for module in (*SHARED, *_wanted(settings)):
+        importlib.import_module(module)
+    shared_tokenizer()
+    detected_resource()
+    gc.enable()
+    gc.collect()
+    return_free_memory()
+    gc.freeze()
+
+
+def _wanted(settings: Settings) -> Iterator[str]:
+    """Yield modules that only some settings need. Modules left out here are imported where they are needed."""
+    if settings.crawl.enabled:
+        yield "sluice.workers.wiring.crawler"
+    if settings.search.enabled:
+        yield "sluice.ingest.search.search"
+    if not settings.embed.uses_endpoint:
+        yield "onnxruntime"

@@ -37,31 +37,28 @@ from sluice.otel.metrics import forget_process
 from sluice.workers.broker.celery_app import processes_of, told_sizes
 from sluice.workers.broker.embedded import broker_command, prepare_broker
 from sluice.workers.broker.transport import BROKER_ERRORS, Transport
+from sluice.workers.data_dir import make_private
 from sluice.workers.processes import shutdown
-from sluice.workers.processes.process_group import adopt_orphans, belongs_to, worker_name
-from sluice.workers.processes.procfs import all_processes
-from sluice.workers.processes.release_claims import hand_back
-from sluice.workers.runtime.private_files import make_private
-from sluice.workers.service.api_keys import require_key_beyond_loopback
+from sluice.workers.processes.kernel import adopt_orphans, all_processes, belongs_to, worker_name
+from sluice.workers.processes.shutdown import hand_back
+from sluice.workers.service.callers import require_key_beyond_loopback
 from sluice.workers.settings import Settings, environment_of
 from sluice.workers.supervisor.checks import (
+    GONE_SECONDS,
     InstanceLock,
+    ProcessTable,
     await_health,
     broker_is_silent,
     browser_bytes,
+    end_all_orphans,
+    end_left_behind,
+    end_orphans,
     largest_bytes,
+    own_children,
     reconciler_is_late,
     require_free_port,
 )
 from sluice.workers.supervisor.child import FIRST_PAUSE_SECONDS, Child, Program, command_of
-from sluice.workers.supervisor.left_behind import (
-    GONE_SECONDS,
-    ProcessTable,
-    end_all_orphans,
-    end_left_behind,
-    end_orphans,
-    own_children,
-)
 from sluice.workers.supervisor.task_queue import SignalInbox, TaskQueue
 
 log = structlog.get_logger(__name__)

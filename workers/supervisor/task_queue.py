@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import structlog
 
-from sluice.workers.processes.process_group import ENDING_SIGNALS, send_signals_to
+from sluice.workers.processes.kernel import ENDING_SIGNALS, send_signals_to
 from sluice.workers.supervisor.child import Forked, fork
 
 log = structlog.get_logger(__name__)

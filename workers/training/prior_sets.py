@@ -37,8 +37,8 @@ from sluice.workers.context import Context
 from sluice.workers.settings import Settings
 from sluice.workers.steps.probe import Probe
 from sluice.workers.training.examples import Example, make_example, weigh_by_kind
-from sluice.workers.wiring.embedding import EmbeddingService
 from sluice.workers.wiring.inject import assemble
+from sluice.workers.wiring.models import EmbeddingService
 
 QUESTIONS = 500
 """Questions of one collection at most, drawn by a hash of their ids."""

@@ -231,8 +231,8 @@ class CorpusReaders:
             collection = self._collections.of(corpus)
             return QdrantReader(collection, corpus, settings.query, self._reranker(), self._trust)
         from sluice.index.local.reader import IndexReader
+        from sluice.workers.runtime.observers import count_fallback
         from sluice.workers.wiring.graphs import NotSearched
-        from sluice.workers.wiring.observers import count_fallback
 
         why = settings.graph_hindrance
         return IndexReader(
@@ -379,7 +379,7 @@ class CorpusWriters:
             return QdrantWriter(settings.index_root, corpus, self._collections.of(corpus))
         from sluice.index.local.working_set import WritePolicy
         from sluice.index.local.writer import IndexWriter
-        from sluice.workers.wiring.observers import count_fallback
+        from sluice.workers.runtime.observers import count_fallback
 
         policy = WritePolicy(keep_generations=settings.index.keep_generations)
         return IndexWriter(self._root, corpus, policy, on_fallback=count_fallback)

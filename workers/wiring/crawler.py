@@ -20,9 +20,9 @@ from sluice.ingest.politeness.hosts import HostMemory, HostStats
 from sluice.ingest.politeness.rate_limit import HostRateLimit, RateLimitStore
 from sluice.ingest.politeness.robots import BrokerRobotsStore, RobotsCache
 from sluice.ledger.known_pages import PageMemory
-from sluice.workers.runtime.heartbeat import check_cancelled
+from sluice.workers.runtime.claims import check_cancelled
+from sluice.workers.runtime.observers import count_circuit_opened, utc_now
 from sluice.workers.settings import Settings
-from sluice.workers.wiring.observers import count_circuit_opened, utc_now
 
 NO_BROWSER: NotInstalled | None = None
 """Reason why this installation has no browser; None if it has one."""

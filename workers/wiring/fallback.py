@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sluice.workers.wiring.corpora import CorpusReaders, CorpusWriters, Writer
-    from sluice.workers.wiring.embedding import EmbeddingService
+    from sluice.workers.wiring.models import EmbeddingService
 
 BATCH_CHUNKS = 128
 """Chunks that are embedded at a time; a kill loses some seconds of work at most."""

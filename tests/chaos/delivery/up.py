@@ -22,8 +22,7 @@ from sluice.workers.processes.reconciler import run_reconciler
 from sluice.workers.processes.worker import run_worker
 from sluice.workers.settings import Settings, load_settings
 from sluice.workers.supervisor import supervisor
-from sluice.workers.supervisor.child import Program
-from sluice.workers.supervisor.preload import preload
+from sluice.workers.supervisor.child import Program, preload
 from sluice.workers.supervisor.supervisor import Child, Supervisor
 from tests.chaos.delivery.failpoints import Failpoints
 from tests.chaos.delivery.seams import install

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sluice.contracts.api import DocumentsRequest
-from sluice.workers.runtime.reading import MOST_CPU_SECONDS
+from sluice.workers.steps.chunk import MOST_CPU_SECONDS
 from tests.chaos.fuzz.inputs import html, jsons, markdowns, pdfs, styled
 from tests.support.in_process import Instance
 from tests.support.valkey import Valkey

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sluice.graph.generations.publish import verified
 from sluice.workers.context import Context
-from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.graphs import GraphDesk
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from sluice.workers.processes.procfs import anonymous_bytes
+from sluice.workers.processes.kernel import anonymous_bytes
 from tests.support.instance import Instance
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.crawl.git_doc import PACKAGE, git_doc
-from sluice.workers.processes.procfs import all_processes, descendants
+from sluice.workers.processes.kernel import all_processes, descendants
 from tests.chaos.report import Result
 from tests.support.instance import Instance
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.ingest import CrawlDirected
-from sluice.workers.processes.process_group import adopt_orphans
+from sluice.workers.processes.kernel import adopt_orphans
 from tests.chaos.hostile.processes import await_gone, below, command
 from tests.chaos.hostile.server import html
 from tests.chaos.hostile.world import World

@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.tenants import an_hour_passes
-from sluice.workers.processes.procfs import anonymous_bytes
+from sluice.workers.processes.kernel import anonymous_bytes
 from tests.chaos.hostile.documents import BOMB, SLOW
 from tests.chaos.hostile.doors import FIELDS, FOLLOWERS, GET, HALF_A_BODY, HALVES, attacked, endless, following, held
 from tests.support.instance import Instance

@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from sluice.workers.processes.procfs import ZOMBIE, ProcessFacts, all_processes, descendants
+from sluice.workers.processes.kernel import ZOMBIE, ProcessFacts, all_processes, descendants
 
 SAMPLE_SECONDS = 0.3
 

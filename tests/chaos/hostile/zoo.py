@@ -22,7 +22,7 @@ import zstandard
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.ingest import CrawlDirected
 from sluice.workers.context import Context
-from sluice.workers.processes.process_group import adopt_orphans
+from sluice.workers.processes.kernel import adopt_orphans
 from tests.chaos.hostile.processes import Scales
 from tests.chaos.hostile.server import Answer, Live, Reply, Request, html
 from tests.chaos.hostile.world import World

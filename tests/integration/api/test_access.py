@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from sluice.index.disk.layout import CorpusLayout
 from sluice.ledger.ledger import Ledger
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.callers import ApiKeys
 from tests.support.api_keys import bearer
 
 OF_THE_INSTANCE = [

@@ -12,7 +12,7 @@ from sluice.contracts.ids import new_run_id
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.outcome import DeadLetter, Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.callers import ApiKeys
 
 LETTERS, REPLAYS = "/v1/dead-letters", "/v1/replays"
 

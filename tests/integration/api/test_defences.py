@@ -11,8 +11,8 @@ from sluice.contracts.learning.control import Defence
 from sluice.evaluation.defence import DefenceState, trip
 from sluice.ledger.learning.defences import DefenceRow
 from sluice.ledger.ledger import Ledger
-from sluice.workers.service.api_keys import ApiKeys
-from sluice.workers.service.health import check_health
+from sluice.workers.service.callers import ApiKeys
+from sluice.workers.service.instance import check_health
 
 MOMENT = datetime(2031, 5, 6, 12, tzinfo=UTC)
 

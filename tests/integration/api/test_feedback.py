@@ -13,7 +13,7 @@ from sluice.contracts.ids import new_run_id
 from sluice.contracts.index import AnswerReady
 from sluice.contracts.outcome import Done, Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.callers import ApiKeys
 from tests.support.evaluation_samples import chunk
 from tests.support.ledger_story import answer
 

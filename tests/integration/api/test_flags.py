@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from sluice.ledger.ledger import Ledger
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.callers import ApiKeys
 
 
 def flag(http: TestClient, name: str) -> dict[str, object]:

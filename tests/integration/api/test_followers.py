@@ -15,7 +15,7 @@ from sluice.contracts.ids import new_run_id
 from sluice.contracts.outcome import Next
 from sluice.ledger.ledger import Ledger, NewRun
 from sluice.workers.service import runs
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.callers import ApiKeys
 from tests.support.served import served
 from tests.support.valkey import Valkey
 from tests.support.waiting import until

@@ -17,7 +17,7 @@ from sluice.contracts.document import Document, DocumentBatch, Provenance
 from sluice.contracts.ingest import ForgetDirected
 from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.blob_store import BlobStore
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.callers import ApiKeys
 from tests.support.index_corpus import NOW
 from tests.support.served import served
 from tests.support.valkey import Valkey

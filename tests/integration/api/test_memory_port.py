@@ -17,7 +17,7 @@ from sluice.contracts.memory.api import IterationContext, LearningPatch
 from sluice.contracts.memory.learning import LearningState
 from sluice.contracts.memory.port import MemoryPort
 from sluice.memory import RagConfig, open_memory
-from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.callers import OWN_MACHINE
 from sluice_client import errors
 from tests.support.memory.instance import PROJECT, claude_stream
 

@@ -19,7 +19,7 @@ from sluice.contracts.trust import Finding
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.trust.quarantine import HeldChunk
 from sluice.workers.runtime.blob_store import BlobStore
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.callers import ApiKeys
 from tests.support.served import served
 from tests.support.valkey import Valkey
 

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from sluice.ledger.ledger import Ledger
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.callers import ApiKeys
 from tests.support.gate_model import small_model, write_small_model
 
 

@@ -14,7 +14,7 @@ from sluice.contracts.ids import new_run_id
 from sluice.contracts.outcome import Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 from sluice.workers.broker.transport import Transport
-from sluice.workers.runtime.heartbeat import Heartbeat, check_cancelled
+from sluice.workers.runtime.claims import Heartbeat, check_cancelled
 from sluice.workers.settings import Settings
 from tests.support.ledger_story import page
 from tests.support.valkey import Valkey

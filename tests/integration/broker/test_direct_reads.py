@@ -17,8 +17,8 @@ from sluice.contracts.ingest import ChunksEmbedded
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.workers.broker.direct_query import ask_query_pool
 from sluice.workers.broker.transport import ReadRequest
-from sluice.workers.steps.direct_reads import DirectReads
 from sluice.workers.steps.embed import vectors_from_bytes
+from sluice.workers.steps.retrieve import DirectReads
 from tests.support.in_process import Instance, MakeInstance
 
 CORPUS = "default"
@@ -107,7 +107,7 @@ def test_a_query_that_waits_in_vain_is_told_before_its_caller_gives_up(unpublish
 
 
 def test_what_waits_is_bounded(unpublished: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.workers.steps.direct_reads.MOST_WAITING", 1)
+    monkeypatch.setattr("sluice.workers.steps.retrieve.MOST_WAITING", 1)
     reads = DirectReads(unpublished.context)
     requests = [ReadRequest.of(asks(1), unpublished.context.settings.instance, None, 10.0) for _ in range(2)]
     for request in requests:

@@ -18,8 +18,8 @@ from sluice.contracts.gate import Limits, Message
 from sluice.contracts.ingest import CrawlDirected
 from sluice.ledger.events.claims import Claim
 from sluice.workers.context import Context
+from sluice.workers.service.documents import document_of
 from sluice.workers.service.service import Service
-from sluice.workers.service.submissions import document_of
 from sluice.workers.settings import Settings
 from tests.support.valkey import Valkey
 

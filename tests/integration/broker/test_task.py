@@ -22,8 +22,7 @@ from sluice.workers import task
 from sluice.workers.context import Context
 from sluice.workers.handlers import HANDLERS
 from sluice.workers.processes.reconciler import Reconciler
-from sluice.workers.runtime.heartbeat import Heartbeat
-from sluice.workers.runtime.isolation import LEAST_OUTCOMES, stage_window
+from sluice.workers.runtime.claims import LEAST_OUTCOMES, Heartbeat, stage_window
 from sluice.workers.settings import DeliverySettings
 from tests.support.ledger_story import page
 from tests.support.valkey import Valkey

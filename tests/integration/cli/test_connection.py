@@ -17,7 +17,7 @@ from sluice.contracts.event import Event
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.outcome import Next
 from sluice.ledger.ledger import Ledger, NewRun
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.callers import ApiKeys
 from tests.support.gate_model import small_model, write_small_model
 from tests.support.served import served
 from tests.support.valkey import Valkey

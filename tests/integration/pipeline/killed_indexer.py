@@ -16,7 +16,7 @@ from typing import Any
 from sluice.index.local.writer import IndexWriter
 from sluice.ledger.ledger import Ledger
 from sluice.workers.context import Context
-from sluice.workers.runtime.heartbeat import Heartbeat
+from sluice.workers.runtime.claims import Heartbeat
 from sluice.workers.settings import Settings
 from sluice.workers.task import StageWorker, use_wake_up
 

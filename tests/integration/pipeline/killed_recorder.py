@@ -16,8 +16,8 @@ from typing import Any
 from sluice.ledger.ledger import Ledger
 from sluice.memory.journal.file import Journal
 from sluice.workers.context import Context
-from sluice.workers.runtime.heartbeat import Heartbeat
-from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.runtime.claims import Heartbeat
+from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.memories import MemoryDesk
 from sluice.workers.settings import Settings
 from sluice.workers.task import StageWorker, use_wake_up

@@ -9,7 +9,7 @@ import pytest
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.gate import Limits
 from sluice.contracts.ingest import CrawlDirected, SearchDirected
-from sluice.workers.runtime.heartbeat import Heartbeat
+from sluice.workers.runtime.claims import Heartbeat
 from sluice.workers.task import StageWorker, use_wake_up
 from tests.support.in_process import MakeInstance
 from tests.support.site import Site

@@ -20,9 +20,9 @@ from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, rollback
 from sluice.ingest.circuit_breaker import BreakerRule
 from sluice.ingest.embed.minilm import FINGERPRINT
-from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.forget import ForgetDesk
-from sluice.workers.service.health import check_health
+from sluice.workers.service.instance import check_health
 from sluice.workers.task import outage_pause_seconds
 from sluice.workers.wiring.corpora import CorpusReaders
 from sluice.workers.wiring.fallback import fill_fallback

@@ -13,7 +13,7 @@ from sluice.contracts.gate import CoverageProbed, GateDecided
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.ingest.circuit_breaker import BreakerRule
-from sluice.workers.service.health import check_health
+from sluice.workers.service.instance import check_health
 from tests.support.in_process import Instance
 from tests.support.openai_endpoint import OpenAIEndpoint
 from tests.support.searching import searched

@@ -11,7 +11,7 @@ from sluice.contracts.gate import CoverageProbed
 from sluice.contracts.memory.api import LearningPatch
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.workers.service.health import check_health
+from sluice.workers.service.instance import check_health
 from tests.support.in_process import Instance
 from tests.support.loopback_qdrant import LoopbackQdrant, serving
 from tests.support.memory.instance import Remembering, claude_stream

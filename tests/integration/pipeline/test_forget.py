@@ -14,7 +14,7 @@ from sluice.contracts.retrieval import Query, Strategy
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import list_generation_names
 from sluice.workers.handlers import HANDLERS
-from sluice.workers.service.caller import OWN_MACHINE, Caller
+from sluice.workers.service.callers import OWN_MACHINE, Caller
 from sluice.workers.service.forget import ForgetDesk
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched

@@ -18,7 +18,7 @@ from sluice.graph.generations.publish import Generation, current, verified
 from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.rows import Totals
 from sluice.workers.graph_handlers import BEHIND_SECONDS, REST, publish_rows
-from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.forget import ForgetDesk
 from tests.support.graph.corpus import FILES
 from tests.support.graph.rows import graph_row

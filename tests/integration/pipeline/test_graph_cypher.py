@@ -10,7 +10,7 @@ from sluice.contracts.graph.api import CypherRequest, CypherResult
 from sluice.graph.cypher.engine_file import FILE, newest_files
 from sluice.graph.generations.publish import current
 from sluice.workers.processes.watches.graph import FAILED_SECONDS, REST, CypherFiles
-from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.graphs import GraphDesk
 from tests.support.graph.corpus import FILES
 from tests.support.in_process import Instance, MakeInstance

@@ -14,7 +14,7 @@ from sluice.contracts.graph.retrieval import GraphPath
 from sluice.contracts.index import Answer
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.learning.control import FlagDesk
 from sluice.workers.steps.retrieve import Retriever
 from sluice.workers.wiring.inject import assemble

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from sluice.contracts.operations.forget import ForgetRequest, Selection
 from sluice.graph.settings import GraphSettings
 from sluice.workers.processes.watches.graph import AWAY_SECONDS, GraphServerFeed
-from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.forget import ForgetDesk
 from tests.support.bolt.server import FakeBoltServer
 from tests.support.bolt.world import World, fake_server, settings

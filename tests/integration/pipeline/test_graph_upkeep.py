@@ -17,7 +17,7 @@ from sluice.index.generations.publish import read_current_name, rollback
 from sluice.ledger.graph.changes import Change
 from sluice.workers.graph_handlers import REST
 from sluice.workers.processes.watches.graph import GraphWatch
-from sluice.workers.service.caller import OWN_MACHINE, Caller
+from sluice.workers.service.callers import OWN_MACHINE, Caller
 from sluice.workers.service.graphs import GraphDesk
 from tests.support.graph.corpus import FILES
 from tests.support.graph.rows import graph_row

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from sluice.cli.main import app
 from sluice.contracts.errors import Corrupted
 from sluice.ledger.ledger import Ledger
-from sluice.workers.service.health import check_health
+from sluice.workers.service.instance import check_health
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.valkey import Valkey
 

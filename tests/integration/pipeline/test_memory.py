@@ -10,7 +10,7 @@ from sluice.contracts.ingest import ChunksEmbedded
 from sluice.contracts.memory.api import LearningPatch
 from sluice.contracts.plan import Plan
 from sluice.memory.qdrant_schema import collection_name
-from sluice.workers.service.caller import Caller
+from sluice.workers.service.callers import Caller
 from tests.support.in_process import MakeInstance
 from tests.support.memory.instance import PROJECT, Remembering, claude_stream
 

@@ -16,11 +16,10 @@ from sluice.contracts.ingest import ChunksPartlyEmbedded, DocumentChunked
 from sluice.contracts.retrieval import Query
 from sluice.index.local.writer import IndexWriter
 from sluice.ledger.ledger import Claim
-from sluice.workers.runtime import reading
 from sluice.workers.settings import DeliverySettings
 from sluice.workers.steps import chunk as chunk_step
 from sluice.workers.steps import inspect as inspect_step
-from sluice.workers.wiring.inspector import GuardedInspection
+from sluice.workers.wiring.models import GuardedInspection
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 
@@ -131,7 +130,7 @@ def test_a_document_that_takes_too_long_ends_alone(
     make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     instance = make_instance()
-    monkeypatch.setattr(reading, "CPU_SECONDS", 1)
+    monkeypatch.setattr(chunk_step, "CPU_SECONDS", 1)
 
     def forever() -> BaseException:
         while True:

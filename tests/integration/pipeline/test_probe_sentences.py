@@ -11,8 +11,8 @@ from sluice.contracts.errors import Unavailable
 from sluice.contracts.gate import CoverageProbed, GateRequested
 from sluice.ingest.embed.port import Embedded
 from sluice.workers.steps.probe import Probe
-from sluice.workers.wiring.embedding import EmbeddingService
 from sluice.workers.wiring.inject import assemble
+from sluice.workers.wiring.models import EmbeddingService
 from tests.support.in_process import Instance
 from tests.support.valkey import Valkey
 

@@ -15,8 +15,8 @@ from sluice.contracts.retrieval import Query, Strategy
 from sluice.contracts.trust import Verdict
 from sluice.ingest.chunk.chunk import embedding_texts
 from sluice.workers.handlers import HANDLERS
-from sluice.workers.runtime.blob_collection import BlobCollector
-from sluice.workers.service.caller import OWN_MACHINE, Caller
+from sluice.workers.runtime.blob_store import BlobCollector
+from sluice.workers.service.callers import OWN_MACHINE, Caller
 from sluice.workers.service.quarantine import QuarantineDesk
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched

@@ -21,8 +21,7 @@ from sluice.gate.decide import explain
 from sluice.gate.profile import Profile
 from sluice.ledger.schema.tables import outcomes
 from sluice.workers.processes.watches.gate import RolloutWatch
-from sluice.workers.service.api_keys import ApiKeys
-from sluice.workers.service.caller import Caller
+from sluice.workers.service.callers import ApiKeys, Caller
 from sluice.workers.service.learning.control import FlagDesk, RolloutDesk
 from tests.support.gate_model import small_model, write_small_model
 from tests.support.in_process import Instance, MakeInstance

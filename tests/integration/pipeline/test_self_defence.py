@@ -20,8 +20,8 @@ from sluice.gate.decide import explain
 from sluice.gate.profile import Profile
 from sluice.ledger.schema.tables import outcomes
 from sluice.workers.processes.watches.self_defence import SelfDefence
-from sluice.workers.runtime.standing_defences import StandingDefences
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.runtime.gate_control import StandingDefences
+from sluice.workers.service.callers import ApiKeys
 from sluice.workers.service.learning.control import lift_defence, list_defences, pin_defence
 from tests.support.in_process import Instance, MakeInstance
 

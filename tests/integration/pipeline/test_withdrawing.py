@@ -16,7 +16,7 @@ from sluice.contracts.outcome import Done, Outcome
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.trust.source_trust import submission_id_for
 from sluice.workers.handlers import HANDLERS
-from sluice.workers.wiring.observers import utc_now
+from sluice.workers.runtime.observers import utc_now
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.site import Site

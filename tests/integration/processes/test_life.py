@@ -15,8 +15,18 @@ from pathlib import Path
 import pytest
 
 from sluice.workers.processes.background import StallDetector
-from sluice.workers.processes.process_group import LIFELINE, belongs_to, child_name, worker_name
-from sluice.workers.processes.procfs import ZOMBIE, all_processes, anonymous_bytes, descendants, environment, facts_of
+from sluice.workers.processes.kernel import (
+    LIFELINE,
+    ZOMBIE,
+    all_processes,
+    anonymous_bytes,
+    belongs_to,
+    child_name,
+    descendants,
+    environment,
+    facts_of,
+    worker_name,
+)
 from sluice.workers.processes.shutdown import stacks
 from tests.support.repository import REPOSITORY
 from tests.support.waiting import until
@@ -42,7 +52,7 @@ def test_a_worker_and_the_children_of_its_pool_have_names_of_their_own() -> None
 
 def test_signs_of_life_come_while_the_main_thread_is_busy_and_stop_when_the_process_is_stopped() -> None:
     ear, mouth = os.pipe2(os.O_NONBLOCK)
-    program = "from sluice.workers.processes.process_group import give_signs_of_life; give_signs_of_life(); import time; time.sleep(60)"
+    program = "from sluice.workers.processes.kernel import give_signs_of_life; give_signs_of_life(); import time; time.sleep(60)"
     child = runs(program, env={**os.environ, LIFELINE: str(mouth)}, pass_fds=[mouth])
     os.close(mouth)
     until(lambda: heard(ear))
@@ -60,7 +70,7 @@ def test_signs_of_life_come_while_the_main_thread_is_busy_and_stop_when_the_proc
 
 
 def test_a_process_without_a_supervisor_gives_signs_to_nobody() -> None:
-    program = "from sluice.workers.processes.process_group import give_signs_of_life; give_signs_of_life(); import threading\n"
+    program = "from sluice.workers.processes.kernel import give_signs_of_life; give_signs_of_life(); import threading\n"
     child = runs(program + "print(threading.active_count())")
     assert said(child) == "1"
     child.wait()
@@ -69,7 +79,7 @@ def test_a_process_without_a_supervisor_gives_signs_to_nobody() -> None:
 def test_signals_are_heard_while_the_main_thread_waits_for_a_lock_and_not_for_a_child_of_its_own() -> None:
     program = """
 import os, signal, threading
-from sluice.workers.processes.process_group import hear_signals
+from sluice.workers.processes.kernel import hear_signals
 hear_signals(lambda number: (print(signal.Signals(number).name, flush=True), number == 3 and os._exit(0)))
 child = os.fork()
 if child == 0:
@@ -96,7 +106,7 @@ lock.acquire()
 def test_the_first_process_of_a_container_reaps_orphans_passes_signals_on_and_ends_as_its_child() -> None:
     program = """
 import os, signal, sys, time
-from sluice.workers.processes.process_group import run_below_init
+from sluice.workers.processes.kernel import run_below_init
 run_below_init()
 assert os.getppid() == 1
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(42))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import redis
 
-from sluice.workers.processes import maintenance
-from sluice.workers.processes.maintenance import DISK_SHORT, STAGES_THAT_FILL_THE_DISK, Maintenance
+from sluice.workers.processes import reconciler
+from sluice.workers.processes.reconciler import DISK_SHORT, STAGES_THAT_FILL_THE_DISK, Maintenance
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.valkey import Valkey
 
@@ -38,7 +38,7 @@ class Disk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     room = Disk()
-    monkeypatch.setattr(maintenance, "DiskRoom", lambda *_: room)
+    monkeypatch.setattr(reconciler, "DiskRoom", lambda *_: room)
     return room
 
 

@@ -24,7 +24,7 @@ from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger, NewRun
 from sluice.otel.spans import SpanStore
 from sluice.workers.broker.transport import Transport
-from sluice.workers.processes.procfs import ZOMBIE, all_processes, descendants, facts_of
+from sluice.workers.processes.kernel import ZOMBIE, all_processes, descendants, facts_of
 from sluice.workers.processes.shutdown import DEAF, HUNG, STOP_SECONDS
 from tests.integration.processes.odd_worker import BEGAN
 from tests.support.repository import IMPORT_PATH

@@ -24,14 +24,22 @@ from sluice.contracts.ids import new_run_id
 from sluice.contracts.outcome import Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 from sluice.workers.broker.transport import Transport
-from sluice.workers.processes.process_group import child_name, give_signs_of_life, worker_name
-from sluice.workers.processes.procfs import ZOMBIE, ProcessFacts, all_processes, descendants, environment, facts_of
+from sluice.workers.processes.kernel import (
+    ZOMBIE,
+    ProcessFacts,
+    all_processes,
+    child_name,
+    descendants,
+    environment,
+    facts_of,
+    give_signs_of_life,
+    worker_name,
+)
 from sluice.workers.settings import DeliverySettings, PoolSettings, Settings
-from sluice.workers.supervisor import left_behind as orphans
+from sluice.workers.supervisor import checks
 from sluice.workers.supervisor import supervisor as up
-from sluice.workers.supervisor.checks import InstanceLock, require_free_port
+from sluice.workers.supervisor.checks import InstanceLock, ProcessTable, require_free_port
 from sluice.workers.supervisor.child import Child, fork
-from sluice.workers.supervisor.left_behind import ProcessTable
 from sluice.workers.supervisor.supervisor import Supervisor
 from tests.support.instance import Instance
 from tests.support.ledger_story import page
@@ -47,7 +55,7 @@ STUBBORN = (
     "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); "
     "open(f'deaf-{os.getpid()}', 'w').close(); signal.pause()"
 )
-LIVELY = "import signal; from sluice.workers.processes.process_group import give_signs_of_life; give_signs_of_life(); signal.pause()"
+LIVELY = "import signal; from sluice.workers.processes.kernel import give_signs_of_life; give_signs_of_life(); signal.pause()"
 LOCKING = (
     "import os, sqlite3, time; [time.sleep(0.02) for _ in iter(lambda: os.path.exists('go'), True)]; "
     "ledger = sqlite3.connect('ledger.sqlite'); ledger.execute('BEGIN IMMEDIATE'); os.remove('go')"
@@ -67,7 +75,7 @@ def supervisor(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     settings = valkey.settings.model_copy(update={"delivery": QUICK})
     supervisor = Supervisor(settings)
-    supervisor.foreign = frozenset(orphans.own_children())
+    supervisor.foreign = frozenset(checks.own_children())
     yield supervisor
     for child in supervisor.children:
         child.kill()
@@ -365,8 +373,8 @@ def test_what_a_killed_worker_has_started_is_ended_and_reaped_whatever_group_it_
         child.process.wait()
         supervisor.bury(child)
         supervisor.task_queue.finish(10)
-        orphans.end_all_orphans(supervisor.known_children)
-        tell(told, json.dumps(sorted(orphans.own_children())))
+        checks.end_all_orphans(supervisor.known_children)
+        tell(told, json.dumps(sorted(checks.own_children())))
         os._exit(0)
     os.waitpid(supervising, 0)
     assert json.loads(told.read_text()) == [], "a child is left, or a zombie"
@@ -384,7 +392,7 @@ def test_what_a_killed_supervisor_has_left_is_ended_by_the_next_and_nothing_else
     table = ProcessTable(tmp_path)
     table.write({"crawl-1": left.pid, "gate-1": 2**22 - 1})
     assert table.living() == {"crawl-1": left.pid}
-    orphans.end_left_behind(table.living())
+    checks.end_left_behind(table.living())
     assert table.living() == {}
     assert foreign.pid is not None
     assert not [file for file in tmp_path.glob("deaf-*") if lives(int(file.name.removeprefix("deaf-")))]
@@ -456,7 +464,7 @@ def test_a_data_directory_has_one_supervisor_and_a_fork_of_it_does_not_keep_the_
 
 def test_what_is_imported_before_the_forks_starts_no_thread_and_opens_nothing() -> None:
     program = (
-        "import os; from sluice.workers.settings import Settings; from sluice.workers.supervisor.preload import preload;"
+        "import os; from sluice.workers.settings import Settings; from sluice.workers.supervisor.child import preload;"
         "before = set(os.listdir('/proc/self/fd'));"
         "preload(Settings(crawl={'enabled': True}, search={'enabled': True, 'providers': ['ddgs']}));"
         "print(len(os.listdir('/proc/self/task')), set(os.listdir('/proc/self/fd')) == before)"

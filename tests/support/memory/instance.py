@@ -10,9 +10,9 @@ from typing import Any
 
 from sluice.contracts.memory.api import IterationAccepted, IterationContext, LearningResult
 from sluice.memory.qdrant_schema import collection_name
-from sluice.workers.service.caller import OWN_MACHINE
+from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.memories import MemoryDesk
-from sluice.workers.steps.direct_reads import DirectReads
+from sluice.workers.steps.retrieve import DirectReads
 from tests.support.in_process import Instance
 
 PROJECT = "/home/me/shop"

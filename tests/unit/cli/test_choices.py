@@ -16,7 +16,7 @@ from sluice.contracts.learning import control as control_contracts
 from sluice.contracts.learning import run_outcome
 from sluice.contracts.operations import dead_letters, quarantine
 from sluice.contracts.plan import Plan
-from sluice.workers import environment
+from sluice.workers import setting_names
 from sluice.workers.service.instance import MOST_DAYS
 from sluice_client.errors import InvalidInput
 
@@ -42,7 +42,7 @@ def test_what_an_option_may_say_is_what_the_server_knows(name: str, of: tuple[st
 
 
 def test_every_flag_is_listed_with_its_variable_and_hosts_with_their_days() -> None:
-    assert command.FLAG_VARIABLES == environment.FLAG_VARIABLES
+    assert command.FLAG_VARIABLES == setting_names.FLAG_VARIABLES
     assert running.MOST_DAYS == MOST_DAYS
     assert connection.ENDED == api.ENDED
 

@@ -25,7 +25,7 @@ from sluice.ledger.learning.flags import FlagChange, StoredFlag
 from sluice.ledger.ledger import Claim, Ledger
 from sluice.ledger.schema.tables import metadata
 from sluice.ledger.transaction import Transaction
-from sluice.workers.runtime.flag_rules import resolve
+from sluice.workers.runtime.flags import resolve
 from tests.support.ledger_story import NOON, Story, page
 
 

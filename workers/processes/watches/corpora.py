@@ -39,7 +39,7 @@ from sluice.ledger.events.fair_queue import NO_KEY
 from sluice.memory.journal.write import journal_path
 from sluice.memory.qdrant_schema import collection_name
 from sluice.otel import metrics
-from sluice.workers.wiring.observers import utc_now
+from sluice.workers.runtime.observers import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,10 +37,9 @@ from sluice.graph.cypher.build import DocumentFacts, build_in_child
 from sluice.graph.cypher.engine_file import CypherFile, newest_files
 from sluice.graph.extract.extract import what_is_missing
 from sluice.otel import metrics
-from sluice.workers.steps.graph_server import feed_server
-from sluice.workers.wiring.graph_documents import published_in
+from sluice.workers.runtime.observers import utc_now
+from sluice.workers.wiring.graph_documents import feed_server, published_in
 from sluice.workers.wiring.graphs import is_graphed
-from sluice.workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from sluice.graph.servers.server import GraphServer

@@ -26,7 +26,7 @@ from sluice.ledger.events.control_runs import ControlChange
 from sluice.ledger.learning.defences import DefenceRow, Position
 from sluice.ledger.learning.outcomes import Place
 from sluice.otel import metrics
-from sluice.workers.runtime.standing_defences import Key, key_of
+from sluice.workers.runtime.gate_control import Key, key_of
 from sluice.workers.service.learning.control import announce_control, subject_of
 
 if TYPE_CHECKING:

@@ -34,10 +34,9 @@ from sluice.ledger.learning.defences import DefenceRow
 from sluice.ledger.ledger import CreatedRun, Ledger
 from sluice.otel import metrics
 from sluice.workers.context import Context
-from sluice.workers.runtime.flag_rules import NAMES
-from sluice.workers.runtime.gate_models import read_model_file
-from sluice.workers.runtime.standing_defences import key_of
-from sluice.workers.service.caller import Caller
+from sluice.workers.runtime.flags import NAMES
+from sluice.workers.runtime.gate_control import key_of, read_model_file
+from sluice.workers.service.callers import Caller
 
 __all__ = ["AbReport", "FlagDesk", "JudgedStage", "RolloutDesk", "change_rollout", "judge_rollout"]
 

@@ -19,9 +19,8 @@ from sluice.contracts.outcome import DeadLetter, Done
 from sluice.ledger.blob_references import Place
 from sluice.ledger.database import Database
 from sluice.ledger.retention import Pruning
-from sluice.workers.runtime import blob_collection
-from sluice.workers.runtime.blob_collection import CYCLE_SECONDS, GRACE_SECONDS, BlobCollector
-from sluice.workers.runtime.blob_store import BlobStore
+from sluice.workers.runtime import blob_store
+from sluice.workers.runtime.blob_store import CYCLE_SECONDS, GRACE_SECONDS, BlobCollector, BlobStore
 from tests.support.ledger_story import Story
 
 Old = Callable[[bytes], BlobRef]
@@ -145,8 +144,8 @@ def test_a_body_that_is_put_again_while_it_is_looked_at_stays(
 def test_a_tick_does_a_bounded_piece_of_work(
     story: Story, blobs: BlobStore, collector: BlobCollector, old: Old, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blob_collection, "ROWS_PER_TICK", 2)
-    monkeypatch.setattr(blob_collection, "BLOBS_PER_TICK", 3)
+    monkeypatch.setattr(blob_store, "ROWS_PER_TICK", 2)
+    monkeypatch.setattr(blob_store, "BLOBS_PER_TICK", 3)
     used = [old(b"used %d" % number) for number in range(5)]
     for ref in used:
         submitted(story, ref)

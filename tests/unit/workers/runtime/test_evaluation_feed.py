@@ -7,7 +7,7 @@ import pytest
 from sluice.contracts.outcome import Done
 from sluice.evaluation.evaluator import Evaluator, Windowing, summarise_windows
 from sluice.evaluation.run_totals import Summary
-from sluice.workers.runtime.evaluation_feed import EvaluationFeed
+from sluice.workers.processes.watches.gate import EvaluationFeed
 from tests.support.ledger_story import Story
 from tests.support.outcome_story import answers, asks_and_decides, cites, says
 

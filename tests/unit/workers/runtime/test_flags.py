@@ -8,10 +8,9 @@ from sluice.contracts.errors import InvalidSetting, Unavailable
 from sluice.contracts.learning.control import FlagName
 from sluice.ledger.learning.flags import StoredFlag
 from sluice.otel.metrics import FLAG_CHANGES, FLAG_ENABLED, UNKNOWN_FLAGS
-from sluice.workers.environment import FLAG_VARIABLES, read_flags
 from sluice.workers.processes.watches.gate import FlagWatch
-from sluice.workers.runtime.flag_rules import DEFAULTS, NAMES, resolve
-from sluice.workers.runtime.flags import FlagReader
+from sluice.workers.runtime.flags import DEFAULTS, NAMES, FlagReader, resolve
+from sluice.workers.setting_names import FLAG_VARIABLES, read_flags
 from sluice.workers.settings import load_settings
 from tests.support.ledger_story import Clock
 from tests.support.metric import value_of

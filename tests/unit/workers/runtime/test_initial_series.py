@@ -6,7 +6,7 @@ import pytest
 
 from sluice.contracts.event import QUEUES, Queue
 from sluice.otel import metrics
-from sluice.workers.runtime.event_counters import begin_series
+from sluice.workers.runtime.observers import begin_series
 from sluice.workers.settings import Settings
 
 SETTINGS = Settings.model_validate({"search": {"providers": ["ddgs"]}})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.cli.instance.doctor import checks_of
-from sluice.workers.runtime.private_files import make_private, open_to_others
+from sluice.workers.data_dir import make_private, open_to_others
 from sluice.workers.settings import Settings
 
 

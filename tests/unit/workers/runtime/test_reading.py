@@ -12,14 +12,14 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.workers.runtime.reading import ReadingStopped, bounded_reading, cpu_seconds_for
+from sluice.workers.steps.chunk import ReadingStopped, bounded_reading, cpu_seconds_for
 from tests.support.repository import IMPORT_PATH
 
 NEVER_RETURNS = """
 from itertools import repeat
-from sluice.workers.runtime import reading
-reading.GRACE_SECONDS = 0
-with reading.bounded_reading(0.1):
+from sluice.workers.steps import chunk
+chunk.GRACE_SECONDS = 0
+with chunk.bounded_reading(0.1):
     sum(repeat(1))
 """
 

@@ -17,7 +17,7 @@ from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.runs import NewRun
 from sluice.workers.runtime.blob_store import BlobStore
-from sluice.workers.runtime.standing_defences import LOOK_SECONDS, StandingDefences, draw
+from sluice.workers.runtime.gate_control import LOOK_SECONDS, StandingDefences, draw
 from tests.support.ledger_story import NOON, Clock
 
 

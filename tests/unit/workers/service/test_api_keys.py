@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.ledger.ledger import Ledger
-from sluice.workers.service.api_keys import ApiKeys
+from sluice.workers.service.callers import ApiKeys
 
 
 def test_keys_that_are_known_are_told_without_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

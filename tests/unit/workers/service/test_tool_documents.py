@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from sluice.graph.tools.ask import Listing, ToolServer
-from sluice.workers.service.tool_documents import parted
+from sluice.workers.service.sources import parted
 
 
 def tool(name: str, description: str) -> dict[str, object]:

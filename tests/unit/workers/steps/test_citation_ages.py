@@ -11,8 +11,8 @@ from sluice.contracts.event import Event
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.ledger.known_pages import PageMemory
 from sluice.otel import metrics
-from sluice.workers.runtime.event_counters import count_events
-from sluice.workers.steps.citations import unseen_seconds
+from sluice.workers.runtime.observers import count_events
+from sluice.workers.steps.answer import unseen_seconds
 from tests.support.evaluation_samples import chunk
 from tests.support.ledger_story import answer
 

@@ -15,8 +15,8 @@ from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.reading import Snapshot
 from sluice.ledger.graph.rows import GraphRow
 from sluice.ledger.graph.store import Graphs
-from sluice.workers.steps import graph_server as step
-from sluice.workers.steps.graph_server import FedServer, feed_server, mean_vector
+from sluice.workers.wiring import graph_documents
+from sluice.workers.wiring.graph_documents import FedServer, feed_server, mean_vector
 from tests.support.bolt.world import World, connected, fake_server
 from tests.support.graph.rows import defines, graph_row, links, refers
 from tests.support.ledger_story import Story
@@ -104,7 +104,7 @@ def test_in_whatever_order_documents_came_the_server_is_the_one_that_was_fed_at_
 
 
 def test_a_pass_that_is_cut_short_is_gone_on_with(world: World, graph: Graphs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step, "DOCUMENTS_AT_ONCE", 2)
+    monkeypatch.setattr(graph_documents, "DOCUMENTS_AT_ONCE", 2)
     graph.carry_out(
         "docs", Change(4, replace=[graph_row(f"d{number}", refers(f"d{number}", "x", 1)) for number in range(5)])
     )

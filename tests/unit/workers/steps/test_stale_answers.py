@@ -14,7 +14,7 @@ from sluice.contracts.outcome import Done
 from sluice.ledger.ledger import Claim
 from sluice.ledger.retention import Pruning
 from sluice.workers.handlers import HANDLERS
-from sluice.workers.steps.citations import tell_stale_answers
+from sluice.workers.steps.answer import tell_stale_answers
 from tests.support.aging_site import CORPUS, CRAWL, AgingSite
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site

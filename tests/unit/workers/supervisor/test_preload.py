@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 from sluice.workers.settings import Settings
-from sluice.workers.supervisor.preload import SHARED, _wanted
+from sluice.workers.supervisor.child import SHARED, _wanted
 
 
 @pytest.mark.parametrize("module", [*SHARED, *_wanted(Settings(crawl={"enabled": True}, search={"enabled": True}))])

@@ -9,7 +9,7 @@ import numpy as np
 from sluice.ingest.embed.minilm import FINGERPRINTS
 from sluice.ingest.embed.port import Embedded
 from sluice.ingest.settings import EmbedSettings
-from sluice.workers.wiring.embedding import EmbeddingService
+from sluice.workers.wiring.models import EmbeddingService
 
 ENDPOINT = EmbedSettings(provider="openai")
 

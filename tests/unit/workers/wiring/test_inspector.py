@@ -11,7 +11,7 @@ from sluice.contracts.trust import Verdict
 from sluice.ingest.embed.port import Embedder
 from sluice.workers.context import Context
 from sluice.workers.settings import Settings
-from sluice.workers.wiring.inspector import build_inspector
+from sluice.workers.wiring.models import build_inspector
 from tests.support.index_corpus import Maker
 from tests.support.repository import MODELS
 

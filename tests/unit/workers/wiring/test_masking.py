@@ -19,7 +19,7 @@ from sluice.contracts.trust import Inspection
 from sluice.trust.private.mask import is_current
 from sluice.trust.private.patterns import PatternFinder
 from sluice.workers.context import Context
-from sluice.workers.service.document_text import read_document_text
+from sluice.workers.service.documents import read_document_text
 from sluice.workers.settings import Settings
 from tests.support.rerank_endpoint import Endpoint
 from tests.support.searching import searched

@@ -26,9 +26,9 @@ from sluice.otel import metrics
 from sluice.workers.context import Context
 from sluice.workers.settings import Settings
 from sluice.workers.steps.answer import Answering
-from sluice.workers.wiring import reranker
+from sluice.workers.wiring import models
 from sluice.workers.wiring.inject import assemble
-from sluice.workers.wiring.reranker import DailyBudget
+from sluice.workers.wiring.models import DailyBudget
 from tests.support.metric import value_of
 from tests.support.rerank_endpoint import KEY, Endpoint
 from tests.support.searching import searched
@@ -132,7 +132,7 @@ def test_a_slow_endpoint_costs_a_query_its_time_limit_and_no_more(make_parts, en
 def test_what_keeps_failing_is_left_alone_until_its_pause_is_over(
     make_parts, endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reranker, "PAUSE_SECONDS", 0.5)
+    monkeypatch.setattr(models, "PAUSE_SECONDS", 0.5)
     context = make_parts(usd_per_search=0.002)
     good = endpoint.body
     endpoint.says({"error": KEY}, status=500)
@@ -225,6 +225,6 @@ def test_an_endpoint_never_sees_what_is_masked() -> None:
             seen.extend([query, *texts])
             return [0.0] * len(texts)
 
-    masked = reranker.MaskedScorer(Scorer(), lambda text: text.replace("secret", "[secret]"))
+    masked = models.MaskedScorer(Scorer(), lambda text: text.replace("secret", "[secret]"))
     assert masked.scores("a secret?", ["the secret"], 1.0) == [0.0]
     assert seen == ["a [secret]?", "the [secret]"]

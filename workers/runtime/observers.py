@@ -1,4 +1,6 @@
-"""Turns recorded events into metrics, once the ledger has them: a handler may run twice, so handlers never count.
+"""Turns recorded events into metrics, and counts and logs what the parts of a process report.
+
+Events are counted once the ledger has them: a handler may run twice, so handlers never count.
 
 Series exist from the start of a stage's worker, at 0. A counter that appears with its first event has no value before
 it: `increase` does not see that event, and a ratio over a missing series is empty, so an alert on it stays silent.
@@ -7,7 +9,10 @@ it: `increase` does not see that event, and a ratio over a missing series is emp
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import structlog
 
 from sluice.contracts.event import Event, GapFound, Queue
 from sluice.contracts.gate import GateDecided
@@ -20,6 +25,11 @@ from sluice.gate.decide import HEURISTIC, deciding_model
 from sluice.otel import metrics
 from sluice.trust.gates import RETRIEVAL_POISONING, SOURCE_TRUST
 from sluice.workers.settings import Settings
+
+if TYPE_CHECKING:
+    from sluice.ingest.egress.rules import Refusal
+
+log = structlog.get_logger(__name__)
 
 REFUSALS = frozenset(
     {
@@ -130,3 +140,33 @@ def begin_series(stage: Queue, settings: Settings) -> None:
                     metrics.RETRIEVAL_GATES.labels(gate, outcome)
         case _:
             return
+
+
+def utc_now() -> datetime:
+    """Return the present time, with its zone."""
+    return datetime.now(UTC)
+
+
+def count_fallback(reason: str) -> None:
+    """Count and log that a damaged generation was passed over for an older one."""
+    metrics.SNAPSHOT_FALLBACKS.inc()
+    log.error("snapshot_fallback", reason=reason)
+
+
+def count_circuit_opened(what: str) -> None:
+    """Count and log that a provider or host, as `what` says, kept failing and is left alone for a while."""
+    metrics.BREAKERS_OPENED.labels(what).inc()
+    log.warning("circuit_opened", what=what)
+
+
+def log_refusal(refusal: Refusal) -> None:
+    """Log that the egress proxy refused a connection, with the rule."""
+    log.warning(
+        "egress_refused",
+        host=refusal.host,
+        port=refusal.port,
+        rule=refusal.rule,
+        detail=refusal.detail,
+        purpose=refusal.purpose,
+        run_id=refusal.run_id or None,
+    )

@@ -1,4 +1,4 @@
-"""Repositories as documents: the tracked files of one commit, and one document of their dependencies.
+"""Documents from repositories (the tracked files of one commit, and their dependencies) and from tools of MCP servers.
 
 Each file is a document whose metadata name its repository and the hash of its content. By these the next reading finds
 unchanged and removed files, however the one before it ended: the index itself is the memory.
@@ -6,16 +6,17 @@ unchanged and removed files, however the one before it ended: the index itself i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from sluice.contracts.document import Document, Provenance, document_id_for, sha256_text
-from sluice.contracts.errors import InvalidInput, PolicyRefused
+from sluice.contracts.errors import InvalidInput, PolicyRefused, SluiceError
 from sluice.contracts.profiles import Dependency
+from sluice.graph.tools.ask import Listing, ToolServer, list_tools, tools_text, tools_title
 from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.extract.media_types import PLAIN
@@ -39,9 +40,11 @@ from sluice.ingest.repository.git import (
     is_address,
     parse_remote,
 )
+from sluice.trust.guard.guard import find_by_rule
+from sluice.trust.source_trust import submission_id_for
 from sluice.workers.context import Context
+from sluice.workers.runtime.observers import log_refusal
 from sluice.workers.service.read_files import MAX_FILE_BYTES, SKIPPED_FOLDERS, OnSkip, read_content
-from sluice.workers.wiring.observers import log_refusal
 
 REPOSITORY_KEY, BLOB_KEY = "repository", "git_blob"
 FACTS_FILE = "DEPENDENCIES"
@@ -206,3 +209,48 @@ def _document(
 
 def _id(name: str, path: str) -> str:
     return document_id_for(f"{name}/{path}")
+
+
+OnFailure = Callable[[ToolServer, SluiceError], None]
+
+
+def tool_documents(
+    context: Context, servers: Iterable[ToolServer], *, timeout_seconds: float, now: datetime, on_failure: OnFailure
+) -> Iterator[Document]:
+    """Yield one document for each server that answers, at the path `mcp/<server>.json`; `on_failure` gets the others.
+
+    A server's words are not trusted: the documents count as submitted, and the guard reads them as such. Addresses are
+    reached by the rules of egress, for the purpose `mcp`.
+    """
+    for server in servers:
+        try:
+            proxy_url = context.egress.url_for("mcp") if server.url is not None else None
+            listing = list_tools(server, proxy_url=proxy_url, timeout_seconds=timeout_seconds)
+        except SluiceError as error:
+            on_failure(server, error)
+            continue
+        for path, part in parted(server.path, listing):
+            yield Document(
+                id=submission_id_for(None, path),
+                file_path=path,
+                title=tools_title(listing),
+                media_type="application/json",
+                text=tools_text(part),
+                metadata={"mcp_server": listing.name, "mcp_tools": len(part.tools)},
+                provenance=Provenance(source="submission", fetched_at=now),
+            )
+
+
+def parted(path: str, listing: Listing) -> Iterator[tuple[str, Listing]]:
+    """Yield the list without the tools that command their reader, and each of these by itself, with their paths.
+
+    So a poisoned description takes none of its neighbours into quarantine.
+    """
+    alone = {
+        number: part
+        for number, tool in enumerate(listing.tools)
+        if find_by_rule(tools_text(part := replace(listing, tools=(tool,))))
+    }
+    yield path, replace(listing, tools=tuple(one for place, one in enumerate(listing.tools) if place not in alone))
+    for number, part in alone.items():
+        yield f"{path.removesuffix('.json')}/{number + 1}.json", part

@@ -1,4 +1,4 @@
-"""API keys: made once, shown once, kept as a hash.
+"""The senders of requests, what their keys allow, and the API keys: made once, shown once, kept as a hash.
 
 A key is 256 random bits, so one round of SHA-256 is enough to keep it: there is nothing to guess.
 """
@@ -12,15 +12,17 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from sluice.contracts.base import CORPUS_NAME
-from sluice.contracts.errors import InvalidInput, InvalidSetting
+from sluice.contracts.errors import Forbidden, InvalidInput, InvalidSetting
+from sluice.contracts.operations.dead_letters import DeadLetterFilter
 from sluice.disk.durable import replace_file
 from sluice.ledger.api_keys import KeyRecord
 from sluice.ledger.ledger import Ledger
-from sluice.workers.places import API_FILE
+from sluice.workers.data_dir import API_FILE
 from sluice.workers.settings import Settings
 
 __all__ = ["ROLES", "ApiKeys", "KeyRecord", "LocalKey", "Role", "is_loopback", "require_key_beyond_loopback"]
@@ -156,3 +158,46 @@ def require_key_beyond_loopback(settings: Settings) -> None:
 
 def _hash(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+Narrowable = TypeVar("Narrowable", bound=DeadLetterFilter)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of a request."""
+
+    owner: str
+    role: str
+    corpora: frozenset[str] | None
+    """The corpora that the key may touch; None for all."""
+
+    def may_touch(self, corpus: str) -> None:
+        """Raise `Forbidden` unless the key lists the corpus."""
+        if not self.may_see(corpus):
+            raise Forbidden(f"this key may not touch corpus {corpus!r}")
+
+    def may_see(self, corpus: str | None) -> bool:
+        """Return whether the caller may see what is of that corpus; None (of no corpus) needs a key for all."""
+        return self.corpora is None or corpus in self.corpora
+
+    def may_operate(self) -> None:
+        """Raise `Forbidden` unless the key's role is operator."""
+        if self.role != "operator":
+            raise Forbidden("this needs a key with the role operator")
+
+    def may_operate_instance(self) -> None:
+        """Raise `Forbidden` unless the key's role is operator and the key covers every corpus."""
+        self.may_operate()
+        if self.corpora is not None:
+            raise Forbidden("this concerns every corpus, and the key is limited to some: use an operator's key of all")
+
+    def narrowed(self, wanted: Narrowable) -> Narrowable:
+        """Limit the filter to the caller's corpora. Raises `Forbidden` if the filter names another."""
+        for corpus in wanted.corpora or ():
+            self.may_touch(corpus)
+        return wanted.within(self.corpora)
+
+
+OWN_MACHINE = Caller("local", "operator", None)
+"""A request from this machine that needs no key."""

@@ -1,8 +1,17 @@
-"""Keeps the leases of running work alive: one thread per process, however many events it handles.
+"""Claims on events in hand: their leases are kept alive, suspects run alone, and a stage that fails is paused.
 
-A claim that another worker took over is not extended; the ledger will fence its `settle`, and work that calls
-`check_cancelled` on its way stops there. A claim held for longer than an event may take is not extended either: a
-handler that hangs then loses it, and its run can go on without it.
+One thread per process extends the leases, however many events it handles. A claim that another worker took over is not
+extended; the ledger will fence its `settle`, and work that calls `check_cancelled` on its way stops there. A claim held
+for longer than an event may take is not extended either: a handler that hangs then loses it, and its run can go on.
+
+Suspects run alone in a process, everything else together: an event on which a worker died may kill this one too. Events
+that ran beside it would die with it, become suspects, and share its fate the next time. So it waits until
+the process handles nothing else, and while it runs nothing else begins.
+
+A circuit breaker pauses and probes a stage when most of its work fails. A failure counts if it is a fault of
+the stage itself: a bug, a component that is away, a damaged blob. Faults of the outside world or of a request
+do not count: a dead site must not stop the crawling of others, hosts and providers have breakers of their own, and a
+refusal is an answer.
 """
 
 from __future__ import annotations
@@ -16,7 +25,17 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from sluice.contracts.errors import Fenced, Unavailable
+from sluice.contracts.errors import (
+    BudgetExhausted,
+    Fenced,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    PolicyRefused,
+    Unavailable,
+)
+from sluice.contracts.event import Queue
+from sluice.ingest.circuit_breaker import FailureWindow
 from sluice.ledger.ledger import Claim, Ledger
 
 log = structlog.get_logger(__name__)
@@ -147,3 +166,64 @@ class Heartbeat:
     def _forget(self, hold: Hold) -> None:
         with self._lock:
             self._holds.pop((hold.claim.event.id, hold.claim.epoch), None)
+
+
+class Isolation:
+    """A lock that many may share and one may hold alone. Waiters for the lock alone go before new sharers."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._sharing = 0
+        self._alone = False
+        self._want_alone = 0
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Hold the lock beside others."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alone and not self._want_alone)
+            self._sharing += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._sharing -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the lock alone."""
+        with self._changed:
+            self._want_alone += 1
+            self._changed.wait_for(lambda: not self._alone and not self._sharing)
+            self._want_alone -= 1
+            self._alone = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._alone = False
+                self._changed.notify_all()
+
+
+WINDOW = 100
+"""Most recent outcomes that the breaker judges."""
+LEAST_OUTCOMES = 20
+"""Outcomes below which the breaker does not judge."""
+OUTWARD: frozenset[Queue] = frozenset({"search", "crawl"})
+"""Stages whose unavailable components belong to somebody else."""
+
+
+def counts_as_failure(stage: Queue, error: BaseException | None) -> bool:
+    """Return whether an error in handling an event is a fault of the stage."""
+    match error:
+        case None | PolicyRefused() | BudgetExhausted() | Overloaded() | Fenced() | InvalidInput() | NotFound():
+            return False
+        case Unavailable():
+            return stage not in OUTWARD
+    return True
+
+
+def stage_window() -> FailureWindow:
+    """Return a window of one process's latest outcomes; when most failed, the ledger pauses and probes the stage."""
+    return FailureWindow(WINDOW, LEAST_OUTCOMES, of="events")

@@ -1,8 +1,11 @@
-"""Reads the gate's active defences (steps back), and the configuration that decides under them.
+"""What controls the gate beside its profile: the steps back in force (defences), and learned models.
 
-The active ones are read from the ledger at most once a second. A share of the runs, drawn by a hash of the run's id and
-limited for each UTC day, ignores the defences: the trickle, by which they heal. A defence for cost has no trickle:
+The active defences are read from the ledger at most once a second. A share of the runs, drawn by a hash of the run's id
+and limited for each UTC day, ignores the defences: the trickle, by which they heal. A defence for cost has no trickle:
 the trickle would spend what it saves.
+
+`evaluation.learned_gate` knows the places of the files of learned models. A model that is rolled out is stored as a
+blob under its SHA-256: the file may change or vanish, and recorded decisions can still be recomputed.
 """
 
 from __future__ import annotations
@@ -13,13 +16,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import cast
 
 import structlog
 
-from sluice.contracts.errors import SluiceError, Unavailable
+from sluice.contracts.errors import Conflict, SluiceError, Unavailable
 from sluice.contracts.learning.control import Defence, DefenceName, Pin
 from sluice.evaluation.defence import ALL, DefenceState, Scope, pinned
+from sluice.evaluation.learned_gate import MODEL, find_model
+from sluice.gate.learned.model import GateModel
 from sluice.gate.profile import Profile
 from sluice.gate.settings import DefenceSettings
 from sluice.ledger.learning.defences import DefenceRow
@@ -148,3 +154,41 @@ def _alone(defence: Defence) -> Defence:
         return defence
     why = f"{defence.why}; the configuration before is not kept any more"
     return defence.model_copy(update={"step": "retrieve_only", "why": why})
+
+
+def read_model_file(version: str, data_dir: Path) -> bytes:
+    """Return the file of a version's trained model, after checking its version.
+
+    Raises:
+        NotFound: there is none.
+        InvalidInput: its file holds no model that this release can score.
+        Conflict: the file holds a model of another version.
+    """
+    file = find_model(version, data_dir) / MODEL
+    raw = file.read_bytes()
+    if (held := GateModel.from_bytes(raw).version) != version:
+        raise Conflict(f"{file} holds model {held}, not {version}")
+    return raw
+
+
+class GateModels:
+    """The models among the blobs. Caches the last one that was read: most decisions need the same."""
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+        self._latest: GateModel | None = None
+
+    def keep(self, raw: bytes) -> GateModel:
+        """Store a model's file as a blob and return the model."""
+        return self.named(self._blobs.put(raw).sha256)
+
+    def named(self, sha256: str) -> GateModel:
+        """Return the model with that hash.
+
+        Raises:
+            NotFound: no blob has that hash.
+            InvalidInput: its bytes are no model that this release can score.
+        """
+        if self._latest is None or self._latest.sha256 != sha256:
+            self._latest = GateModel.from_bytes(self._blobs.named(sha256))
+        return self._latest

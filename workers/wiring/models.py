@@ -1,0 +1,283 @@
+"""The models of a process as its parts use them: the embedder, the guard's model, the reranker. Nothing is loaded yet.
+
+Each text is embedded by the model that its corpus is bound to. The guard's own model reads vectors of the local MiniLM,
+whatever model a corpus has. Where that cannot be loaded the rules alone inspect, and `inspected_by` says so: once the
+model is there, what they inspected counts as another version.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+import structlog
+
+from sluice.contracts.budget import Ceilings, Spend
+from sluice.contracts.errors import Corrupted, InvalidSetting, Unavailable
+from sluice.index.settings import RerankSettings
+from sluice.ingest.settings import EmbedSettings
+from sluice.otel import metrics
+from sluice.workers.runtime.observers import count_circuit_opened
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from sluice.contracts.document import ChunkedDocument
+    from sluice.gate.profile import Profile
+    from sluice.index.search.rerank.base import Reranker, Scorer
+    from sluice.index.search.rerank.http import Post
+    from sluice.ingest.embed.batching import Portion
+    from sluice.ingest.embed.port import Embedded, Embedder, Vectors
+    from sluice.ingest.http.fetch import Fetcher
+    from sluice.trust.inspect import Inspector
+    from sluice.workers.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+
+class EmbeddingService:
+    """The configured embedder as corpora use it. Safe for threads; loads nothing before it is needed."""
+
+    def __init__(
+        self,
+        settings: EmbedSettings,
+        embedder: Callable[[], Embedder],
+        question_embedder: Callable[[], Embedder],
+        tokenizer: Callable[[], Tokenizer],
+        model_of_corpus: Callable[[str], str | None],
+        hide: Callable[[str], str] = str,
+    ) -> None:
+        """`model_of_corpus` returns the fingerprint of the model of a corpus's vectors; None where it has none.
+
+        `question_embedder` has the models of `embedder` and gives up sooner. These and `tokenizer` are called at first
+        use. `hide` masks what no outside service may see; the local model gets the texts as they are.
+        """
+        self._hide = hide
+        self._settings = settings
+        self._embedder = embedder
+        self._question_embedder = question_embedder
+        self._tokenizer = tokenizer
+        self._model_of_corpus = model_of_corpus
+        self._lock = threading.Lock()
+        self._prototypes: dict[tuple[str, str], Mapping[str, Vectors]] = {}
+
+    def embed_by(self, fingerprint: str, texts: Sequence[str]) -> Embedded:
+        """Return vectors (n, d) of one model, for the index."""
+        return self._embedder().embed(self._shown(texts, fingerprint), fingerprint)
+
+    def embed_question(self, texts: Sequence[str], fingerprint: str) -> Embedded:
+        """Return one model's vectors (n, d). Raises `Unavailable` or a child within seconds if it is out of reach."""
+        return self._question_embedder().embed(self._shown(texts, fingerprint), fingerprint)
+
+    def _shown(self, texts: Sequence[str], fingerprint: str) -> Sequence[str]:
+        """Return the texts as the model with that fingerprint may see them."""
+        if self._settings.uses_endpoint:
+            from sluice.ingest.embed.minilm import FINGERPRINTS
+
+            changed = map(self._settings.changed_by, self._settings.corpora.values())
+            claimed = {one.openai_fingerprint for one in (self._settings, *changed)}
+            if fingerprint in claimed or fingerprint not in FINGERPRINTS.values():
+                return [self._hide(text) for text in texts]
+        return texts
+
+    def fingerprint(self, corpus: str) -> str:
+        """Return the fingerprint of the model that the corpus is bound to, or will be."""
+        from sluice.ingest.embed.embed import fingerprint_of_corpus
+
+        return self._model_of_corpus(corpus) or fingerprint_of_corpus(self._settings, corpus)
+
+    def portion(self, corpus: str, fingerprint: str | None = None) -> Portion:
+        """Return the portion that is embedded at once for the corpus, by its model or the fallback's."""
+        from sluice.ingest.embed.batching import LOCAL_PORTION, portion_of_a_second
+
+        settings = self._settings.of_corpus(corpus)
+        is_local = self._is_local_instead(settings, fingerprint)
+        return LOCAL_PORTION if is_local else portion_of_a_second(settings)
+
+    def reserve(self, texts: Sequence[str], corpus: str, ceilings: Ceilings, fingerprint: str | None = None) -> Spend:
+        """Return the most that embedding the texts for a corpus may take, in the units that are under a ceiling.
+
+        Tokens are only counted where that matters: for the local model they cost nothing, nor does a fallback.
+        """
+        from sluice.ingest.embed.batching import embedding_at_most
+
+        settings = self._settings.of_corpus(corpus)
+        if self._is_local_instead(settings, fingerprint):
+            return Spend()
+        is_paid = settings.provider != "local" and ceilings.least("usd") is not None
+        if not texts or (ceilings.least("tokens") is None and not is_paid):
+            return Spend()
+        return ceilings.capped(embedding_at_most(texts, settings, self._tokenizer())) or Spend()
+
+    def _is_local_instead(self, settings: EmbedSettings, fingerprint: str | None) -> bool:
+        """Return whether a fingerprint is the local model's, where the settings name an endpoint."""
+        from sluice.ingest.embed.minilm import FINGERPRINTS
+
+        is_local = fingerprint in FINGERPRINTS.values() and fingerprint != settings.openai_fingerprint
+        return is_local and settings.provider != "local"
+
+    def prototypes(self, profile: Profile, fingerprint: str) -> Mapping[str, Vectors]:
+        """Return the vectors of a profile's intent prototypes by one model, (n, d) for each intent."""
+        key = profile.name, fingerprint
+        with self._lock:
+            if key not in self._prototypes:
+                self._prototypes[key] = {
+                    intent: self.embed_question(texts, fingerprint).vectors
+                    for intent, texts in profile.prototypes().items()
+                }
+            return self._prototypes[key]
+
+
+class GuardedInspection:
+    """Looks for attacks and private data in chunks; by rules alone while the local model is away. Safe for threads."""
+
+    def __init__(self, whole: Inspector, rules_alone: Inspector, embed: Callable[[Sequence[str]], Vectors]) -> None:
+        self._whole = whole
+        self._rules_alone = rules_alone
+        self._embed = embed
+        self._is_model_missing = False
+
+    @property
+    def version(self) -> str:
+        """Identifier of the rules and the model; text that another version inspected may be judged differently now."""
+        return (self._rules_alone if self._is_model_missing else self._whole).version
+
+    def inspect(self, document: ChunkedDocument) -> ChunkedDocument:
+        """Return the document with `inspection` set on chunks in which something was found, and with `inspected_by`.
+
+        Its chunks stay as many and in the same order; those that are blocked are among them.
+        """
+        if not self._is_model_missing:
+            try:
+                return self._whole.inspect(document, self._embed)
+            except (InvalidSetting, Corrupted, Unavailable) as error:
+                log.warning("guard_without_model", error=str(error))
+                self._is_model_missing = True
+        return self._rules_alone.inspect(document, self._embed)
+
+
+def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> GuardedInspection:
+    """Build the inspector of this process. `embedder` returns the configured embedder; nothing is loaded yet."""
+    from sluice.trust.guard.guard import ModelGuard, RuleGuard
+    from sluice.trust.inspect import Inspector
+    from sluice.trust.private.patterns import build_finder
+
+    private = build_finder(settings.trust)
+    whole, rules_alone = Inspector(ModelGuard(), private), Inspector(RuleGuard(), private)
+    return GuardedInspection(whole, rules_alone, _local_vectors(settings, embedder))
+
+
+def _local_vectors(settings: Settings, embedder: Callable[[], Embedder]) -> Callable[[Sequence[str]], Vectors]:
+    """Return a function that embeds texts by the local model: a local embedder's own, so that no model loads twice."""
+    from sluice.ingest.embed.minilm import FINGERPRINTS, MiniLM
+    from sluice.workers.runtime.claims import check_cancelled
+
+    embed = settings.embed
+    fingerprint = FINGERPRINTS[embed.precision]
+    if embed.provider == "local":
+        return lambda texts: embedder().embed(texts, fingerprint).vectors
+    folder = embed.model_dir or settings.model_dir
+    model = MiniLM(folder, embed.threads, precision=embed.precision, check_cancelled=check_cancelled)
+    return lambda texts: model.embed(texts).vectors
+
+
+MOST_ANSWER_BYTES = 1_000_000
+"""Largest answer, in bytes; the scores of 200 texts are some 20 kB, and some endpoints send the texts back."""
+PAUSE_SECONDS = 30.0
+"""Pause of the reranker once most of its last 20 calls (at least 5) failed, before one query tries it again."""
+
+
+def build_reranker(
+    settings: RerankSettings,
+    fetcher: Callable[[], Fetcher],
+    may_spend: Callable[[], bool],
+    hide: Callable[[str], str] = str,
+) -> Reranker | None:
+    """Build the configured reranker; None if none is. Opens and loads nothing.
+
+    `fetcher` is called at the first request to an endpoint: its requests obey the rules of egress. `may_spend` returns
+    whether there is money for one more search. `hide` masks what no endpoint may see.
+    """
+    if settings.provider == "none":
+        return None
+    from sluice.index.search.rerank.base import Reranker
+    from sluice.ingest.circuit_breaker import Breaker, BreakerRule
+
+    rule = BreakerRule(window=20, least=5, pause_seconds=PAUSE_SECONDS)
+    return Reranker(
+        _scorer(settings, fetcher, hide),
+        depth=settings.depth,
+        timeout_seconds=settings.timeout_seconds,
+        breaker=Breaker(rule, clock=time.monotonic, on_open=lambda: count_circuit_opened("reranker")),
+        may_spend=may_spend,
+        on_outcome=lambda outcome: metrics.RERANKS.labels(outcome).inc(),
+    )
+
+
+class DailyBudget:
+    """Budget of this process for reranking in a UTC day, in USD. Safe for threads.
+
+    The ledger keeps the budget of runs and their day; this one holds for direct queries too, which have no row in it.
+    """
+
+    def __init__(self, price_usd: float, most_usd: float | None, now: Callable[[], datetime]) -> None:
+        self._price_usd = price_usd
+        self._most_usd = most_usd
+        self._now = now
+        self._day: date | None = None
+        self._calls = 0
+        self._guard = threading.Lock()
+
+    def take(self) -> bool:
+        """Take the price of one search from the budget; return whether there was enough."""
+        if self._most_usd is None or not self._price_usd:
+            return True
+        with self._guard:
+            today = self._now().date()
+            if today != self._day:
+                self._day, self._calls = today, 0
+            if (self._calls + 1) * self._price_usd > self._most_usd + _ROUNDING_USD:
+                return False
+            self._calls += 1
+            return True
+
+
+_ROUNDING_USD = 1e-9
+"""Tolerance in comparisons of sums of floats."""
+
+
+class MaskedScorer:
+    """A scorer on another machine, which sees neither texts nor question before they are masked."""
+
+    def __init__(self, scorer: Scorer, hide: Callable[[str], str]) -> None:
+        self._scorer = scorer
+        self._hide = hide
+
+    def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
+        """Implement `Scorer.scores` on masked texts."""
+        return self._scorer.scores(self._hide(query), [self._hide(text) for text in texts], timeout_seconds)
+
+
+def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher], hide: Callable[[str], str]) -> Scorer:
+    from sluice.index.search.rerank.http import HttpScorer
+    from sluice.index.search.rerank.onnx import OnnxScorer
+
+    if settings.provider == "onnx" and settings.model_dir is not None:
+        return OnnxScorer(settings.model_dir)
+    scorer = HttpScorer(posting(fetcher), settings.url or "", settings.shape, settings.model, settings.key)
+    return MaskedScorer(scorer, hide)
+
+
+def posting(fetcher: Callable[[], Fetcher]) -> Post:
+    """Return a function that posts through the egress proxy, with its rules, a cap on the answer and one time limit."""
+    from sluice.ingest.http.fetch import FetchLimits
+
+    def post(url: str, headers: Mapping[str, str], content: bytes, timeout_seconds: float) -> tuple[int, bytes]:
+        limits = FetchLimits(timeout_seconds=timeout_seconds, max_bytes=MOST_ANSWER_BYTES, max_redirects=0)
+        answer = fetcher().exchange(url, method="POST", headers=headers, content=content, limits=limits)
+        return answer.status, answer.body
+
+    return post
