@@ -14,8 +14,7 @@ same bytes in every process. A change in a feature's meaning is a new `FEATURES_
 refused. docs/decisions/0023-learned-gate.md reports the gain of each, and features tried and left out.
 
 The file is JSON, is fitted by `sluice gate train`, and is named by the SHA-256 of its bytes: a decision records the
-name, the bytes are kept among the blobs, so that the decision can be computed again. This module needs none of the
-libraries that the fit needs.
+name, the bytes are kept among the blobs, so that the decision can be computed again.
 
 The plan from the probability: the profile's rules on talk and on a sufficient session decide as without a model. The
 rest of the profile's score moves the probability: age lowers it by its share, and relief raises it. A score equal to
@@ -30,10 +29,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError, model_validator
 
 from sluice.contracts.base import Sha256, Value
@@ -216,7 +215,8 @@ class GateModel(Value):
         score = self.score(features)
         match self.calibration_method:
             case "isotonic":
-                calibrated = interpolate(score, self.calibration)
+                knots = self.calibration
+                calibrated = float(np.interp(score, [one.score for one in knots], [one.probability for one in knots]))
             case "platt":
                 log_odds = math.log(score / (1 - score)) if 0 < score < 1 else math.copysign(700.0, score - 0.5)
                 calibrated = sigmoid(self.platt_slope * log_odds + self.platt_intercept)
@@ -231,19 +231,6 @@ def sigmoid(log_odds: float) -> float:
         return 1 / (1 + math.exp(-log_odds))
     grown = math.exp(log_odds)
     return grown / (1 + grown)
-
-
-def interpolate(score: float, knots: tuple[Knot, ...]) -> float:
-    """Interpolate linearly between the knots at `score`; constant beyond the outer knots. Equals `numpy.interp`."""
-    place = bisect_right(knots, score, key=lambda knot: knot.score)
-    if place == 0:
-        return knots[0].probability
-    left = knots[place - 1]
-    if place == len(knots) or left.score == score:
-        return left.probability
-    right = knots[place]
-    slope = (right.probability - left.probability) / (right.score - left.score)
-    return slope * (score - left.score) + left.probability
 
 
 LEAST_SEARCH = 0.01

@@ -94,11 +94,10 @@ class Role:
         ASK             asks for a result: what is, calculate, how much is
         BINARY          joins two numbers: plus, times, percent of
         UNARY           takes one number: the square root of, squared
-        JOINT           joins number words within a word: the `und` of `einundzwanzig`
     """
 
     SAID, SOFT, FRAME, YOU, ABOUT, SPEAK, LANGUAGE, CONVERSATION, REFERENCE, NEVER = (1 << bit for bit in range(10))
-    TRANSLATE, REWRITE, CHANGE, WORDING, GIVEN, ASK, NUMBER, BINARY, UNARY, JOINT = (1 << bit for bit in range(10, 20))
+    TRANSLATE, REWRITE, CHANGE, WORDING, GIVEN, ASK, NUMBER, BINARY, UNARY = (1 << bit for bit in range(10, 19))
 
 
 Slot = tuple[tuple[str, ...], ...]
@@ -139,27 +138,13 @@ class Language:
     """Phrases of very many spellings, by each word that they may begin with."""
     words: frozenset[str]
     """Every word of any phrase: a text with another word cannot be made of phrases."""
-    naming: frozenset[str]
-    """The words of languages' names: a translation order must have one."""
-    compounds: tuple[str, ...]
-    """Number words and their joints, longest first, the parts of words such as `einundzwanzig`."""
     unspaced: bool
     longest: int
     """Words of the longest phrase, or its characters in a script without spaces."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lexicon:
-    """All languages, and their shared lists. Read once, so it is compared by identity."""
-
-    languages: tuple[Language, ...]
-    blockers: frozenset[str]
-    """Words that show that a translation order is not about given text: api, software, price."""
-    corrections: Mapping[str, tuple[str, ...]]
-    """Words to correct, of five letters or more, by themselves and by each form with one letter taken out."""
-    swappable: frozenset[str]
-    """The same words, in which two neighbouring letters may be swapped."""
-    not_typos: frozenset[str]
+Lexicon = tuple[Language, ...]
+"""All languages, in the order of their codes."""
 
 
 @lru_cache(maxsize=4)
@@ -171,24 +156,7 @@ def read_lexicon(name: str) -> Lexicon:
     if not tables:
         raise InvalidSetting("profile.talk.lexicon", f"no lexicon {name!r}", "one of gate/lexicons, such as talk.v1")
     shared = tables.pop("shared")
-    languages = [_read_language(code, table, shared) for code, table in tables.items()]
-    typed = {word for language in languages for word in _words_to_correct(language)}
-    corrections: dict[str, tuple[str, ...]] = {}
-    for word in sorted(typed):
-        for form in (word, *without_one(word)):
-            corrections[form] = (*corrections.get(form, ()), word)
-    return Lexicon(
-        languages=tuple(languages),
-        blockers=frozenset(_phrases(shared["blockers"])),
-        corrections=corrections,
-        swappable=frozenset(typed),
-        not_typos=frozenset(_phrases(shared["not_typos"])),
-    )
-
-
-def without_one(word: str) -> set[str]:
-    """Return every form of `word` with one letter taken out, the first one kept."""
-    return {word[:at] + word[at + 1 :] for at in range(1, len(word))}
+    return tuple(_read_language(code, table, shared) for code, table in tables.items())
 
 
 def _read_language(code: str, table: Mapping[str, str], shared: Mapping[str, str]) -> Language:
@@ -208,7 +176,6 @@ def _read_language(code: str, table: Mapping[str, str], shared: Mapping[str, str
 
 
 def _language(code: str, phrases: dict[str, int], patterns: Sequence[Pattern], unspaced: bool) -> Language:
-    parts = [phrase for phrase, roles in phrases.items() if roles & (Role.NUMBER | Role.JOINT) and " " not in phrase]
     by_first: dict[str, list[Pattern]] = {}
     for pattern in patterns:
         for word in set(pattern.first_words()):
@@ -219,22 +186,9 @@ def _language(code: str, phrases: dict[str, int], patterns: Sequence[Pattern], u
         phrases=phrases,
         patterns=by_first,
         words=frozenset(of_patterns.union(*(phrase.split() for phrase in phrases))),
-        naming=frozenset(word for phrase, roles in phrases.items() if roles & Role.LANGUAGE for word in phrase.split()),
-        compounds=tuple(sorted(parts, key=lambda part: (-len(part), part))),
         unspaced=unspaced,
         longest=max(len(phrase) if unspaced else len(phrase.split()) for phrase in phrases),
     )
-
-
-def _words_to_correct(language: Language) -> Iterator[str]:
-    if language.unspaced:
-        return
-    corrected = Role.SAID | Role.TRANSLATE | Role.REWRITE
-    said = {word for phrase, roles in language.phrases.items() if roles & corrected for word in phrase.split()}
-    for pattern in {id(one): one for several in language.patterns.values() for one in several}.values():
-        if pattern.roles & corrected:
-            said.update(word for slot in pattern.slots for option in slot for word in option)
-    yield from (word for word in said if len(word) >= 5 and word.isalpha())
 
 
 def _slots(raw: str, code: str, unspaced: bool) -> Iterator[Slot]:
@@ -261,11 +215,6 @@ def _spelled_out(slots: Sequence[Slot], unspaced: bool) -> Iterator[str]:
         phrase = ("" if unspaced else " ").join(chain.from_iterable(chosen))
         if phrase:
             yield phrase
-
-
-def _phrases(listed: str) -> Iterator[str]:
-    """Yield the phrases of a list without choices."""
-    yield from (" ".join(split_words(normalize(raw))) for raw in listed.split(","))
 
 
 def _expanded(phrase: str) -> Iterator[str]:

@@ -32,7 +32,6 @@ from sluice.gate.talk.lexicon import (
     split_words,
     squeezed,
     without_emoticons,
-    without_one,
 )
 
 MOST_WORDS = 24
@@ -42,30 +41,26 @@ MOST_CHARACTERS = 60
 
 def read_roles(sentence: str, lexicon: Lexicon) -> Iterator[frozenset[int]]:
     """Yield the possible sets of roles of `sentence` for each language whose phrases make up the whole of it. A number
-    counts as `NUMBER`. One misspelt word is read as the word of small talk that is one letter away."""
+    counts as `NUMBER`."""
     words = split_words(normalize(sentence))
     if not words:
         return
-    for language in lexicon.languages:
+    for language in lexicon:
         if language.unspaced:
             text = "".join(words)
             found = _masks(list(text), "", language) if len(text) <= MOST_CHARACTERS else frozenset()
         else:
-            known = _known(words, language, lexicon) if len(words) <= MOST_WORDS else None
+            known = _known(words, language) if len(words) <= MOST_WORDS else None
             found = _masks(known, " ", language) if known else frozenset()
         if found:
             yield found
 
 
-def _known(words: list[str], language: Language, lexicon: Lexicon) -> list[str] | None:
+def _known(words: list[str], language: Language) -> list[str] | None:
     """Return `words` in the language's spelling, or None if one is not its own."""
     known: list[str] = []
-    corrected = 0
     for word in words:
         own = next((form for form in _forms(word) if form in language.words or form.isdecimal()), None)
-        if own is None and not corrected:
-            own = next((form for form in _corrections(word, lexicon) if form in language.words), None)
-            corrected = 1
         if own is None:
             return None
         known.append(own)
@@ -76,25 +71,6 @@ def _known(words: list[str], language: Language, lexicon: Lexicon) -> list[str] 
 def _forms(word: str) -> tuple[str, ...]:
     """Return `word`, and its forms with repeated letters cut. Cached, as every language looks for the same ones."""
     return word, *squeezed(word)
-
-
-@lru_cache(maxsize=256)
-def _corrections(word: str, lexicon: Lexicon) -> tuple[str, ...]:
-    """Return the words of small talk that `word` misspells by one letter, in any language, sorted: with two letters
-    swapped those of five letters or more, with one missing, doubled or wrong those of six or more."""
-    if len(word) < 5 or word in lexicon.not_typos:
-        return ()
-    swapped = (word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1))
-    found = {form for form in swapped if form in lexicon.swappable}
-    for form in (word, *without_one(word)):
-        found |= {right for right in lexicon.corrections.get(form, ()) if len(right) >= 6 and _one_apart(word, right)}
-    return tuple(sorted(found))
-
-
-def _one_apart(word: str, right: str) -> bool:
-    if len(word) == len(right):
-        return sum(one != other for one, other in zip(word, right, strict=True)) == 1 and word[0] == right[0]
-    return abs(len(word) - len(right)) == 1
 
 
 def _masks(pieces: list[str], joint: str, language: Language) -> frozenset[int]:
@@ -135,8 +111,6 @@ _AFTER = re.compile(r"^(?P<instruction>[^\n:：]{2,160}?)\s*(?:[:：](?!//)|\n)\
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+")
 _BESIDES = Role.SAID | Role.SOFT | Role.FRAME | Role.YOU | Role.GIVEN | Role.WORDING | Role.LANGUAGE | Role.NUMBER
 _ORDERS = Role.TRANSLATE | Role.REWRITE | Role.CHANGE
-MOST_BARE_WORDS = 12
-"""The most words of a text to translate that has no quotes or colon around it."""
 
 
 def is_of_given_text(utterance: str, lexicon: Lexicon) -> bool:
@@ -149,7 +123,7 @@ def is_of_given_text(utterance: str, lexicon: Lexicon) -> bool:
         text = quoted[0][1:-1]
         rest = f"{utterance[: quoted.start()]} {utterance[quoted.end() :]}"
         return not _ADDRESS.fullmatch(text.strip()) and _order(rest, lexicon, text_given=True, in_quotes=True)
-    return _order(utterance, lexicon, text_given=False) or _is_bare_translation(utterance, lexicon)
+    return _order(utterance, lexicon, text_given=False)
 
 
 def _order(instruction: str, lexicon: Lexicon, text_given: bool, in_quotes: bool = False) -> bool:
@@ -169,52 +143,6 @@ def _is_order(mask: int, text_given: bool, in_quotes: bool) -> bool:
     if mask & Role.CHANGE and mask & Role.WORDING and there:
         return True
     return in_quotes and bool(mask & Role.LANGUAGE)
-
-
-def _is_bare_translation(utterance: str, lexicon: Lexicon) -> bool:
-    """Recognise `translate good night into Italian`: an order at one end, a language's name, and a few other words.
-    None of them may name a product ("translate API of google pricing")."""
-    words = split_words(normalize(utterance))
-    if not words or len(words) > MOST_BARE_WORDS + 4 or any(word in lexicon.blockers for word in words):
-        return False
-    return any(
-        not language.unspaced and not language.naming.isdisjoint(words) and _orders_translation(words, language)
-        for language in lexicon.languages
-    )
-
-
-def _orders_translation(words: list[str], language: Language) -> bool:
-    spans = [
-        (start, end, language.phrases[phrase])
-        for start in range(len(words))
-        for end in range(start + 1, min(len(words), start + language.longest) + 1)
-        if (phrase := " ".join(words[start:end])) in language.phrases
-    ]
-    orders = [(start, end) for start, end, roles in spans if roles & Role.TRANSLATE]
-    named = {(start, end) for start, end, roles in spans if roles & Role.LANGUAGE}
-    if len(orders) != 1 or len(named) != 1:
-        return False
-    [order], [name] = orders, named
-    first, last = _without_softeners(words, language)
-    if (order[0] != first and order[1] != last) or (name[1] < last - 1 and name[0] > first + 1):
-        return False
-    text = (word for at, word in enumerate(words) if not (order[0] <= at < order[1] or name[0] <= at < name[1]))
-    return any(not language.phrases.get(word, 0) & (Role.SOFT | Role.FRAME) for word in text)
-
-
-def _without_softeners(words: list[str], language: Language) -> tuple[int, int]:
-    """Return start and end of the words without softeners (please) and frames (can you) at both ends."""
-
-    def softens(word: str) -> bool:
-        roles = language.phrases.get(word, 0)
-        return bool(roles & (Role.SOFT | Role.FRAME | Role.YOU | Role.SAID)) and not roles & Role.TRANSLATE
-
-    start, end = 0, len(words)
-    while start < end and softens(words[start]):
-        start += 1
-    while end > start and softens(words[end - 1]):
-        end -= 1
-    return start, end
 
 
 MOST_OF_A_SUM = 120
@@ -249,7 +177,7 @@ def is_arithmetic(utterance: str, lexicon: Lexicon) -> bool:
         return False
     text = _HYPHEN.sub(" ", _TIMES_SIGN.sub("*", normalize(utterance.translate(_DASHES))))
     pieces = [_Piece(str(found.lastgroup), found[0], split_words(found[0])) for found in _PIECE.finditer(text)]
-    return any(_is_sum(pieces, language) for language in lexicon.languages) and not _is_name(text)
+    return any(_is_sum(pieces, language) for language in lexicon) and not _is_name(text)
 
 
 def _is_name(text: str) -> bool:
@@ -285,7 +213,7 @@ _ALLOWED = (Role.BINARY, Role.UNARY, Role.NUMBER, Role.ASK, Role.SOFT, Role.SAID
 
 def _roles(words: list[str], language: Language) -> list[int | None]:
     """Return the role of each phrase of `words` in a calculation, longest phrase first; None for one without a role."""
-    if not (language.unspaced or all(word in language.words or _is_compound(word, language) for word in words)):
+    if not (language.unspaced or all(word in language.words for word in words)):
         return [None]
     pieces, joint = (list("".join(words)), "") if language.unspaced else (words, " ")
     roles: list[int | None] = []
@@ -304,20 +232,7 @@ def _roles(words: list[str], language: Language) -> list[int | None]:
 
 def _role(phrase: str, language: Language) -> int | None:
     roles = language.phrases.get(phrase, 0)
-    found = next((role for role in _ALLOWED if role & roles), None)
-    return Role.NUMBER if found is None and _is_compound(phrase, language) else found
-
-
-@lru_cache(maxsize=1024)
-def _is_compound_of(phrase: str, language: Language) -> bool:
-    return not phrase or any(
-        phrase.startswith(number) and _is_compound_of(phrase[len(number) :], language) for number in language.compounds
-    )
-
-
-def _is_compound(phrase: str, language: Language) -> bool:
-    """Recognise `einundzwanzig`, `ventidue`: one word made of number words, joined by `und`, `en`."""
-    return len(phrase) > 5 and phrase.isalpha() and _is_compound_of(phrase, language)
+    return next((role for role in _ALLOWED if role & roles), None)
 
 
 TalkKind = Literal["small_talk", "assistant", "conversation", "arithmetic", "given_text"]
@@ -342,12 +257,9 @@ def read_talk(utterance: str, lexicon: Lexicon, in_session: bool) -> TalkKind | 
     sentences = split_sentences(without_emoticons(utterance))
     if len(sentences) > MOST_SENTENCES:
         return None
-    kinds: list[TalkKind | None] = []
-    for at, sentence in enumerate(sentences):
+    kinds: list[TalkKind] = []
+    for sentence in sentences:
         kind = _sentence_kind(sentence, lexicon, in_session)
-        rest = utterance[utterance.find(sentence) :]
-        if kind is None and at > 0 and is_of_given_text(rest, lexicon):
-            return "given_text"
         if kind is None and not is_arithmetic(sentence, lexicon):
             return None
         kinds.append(kind or "arithmetic")

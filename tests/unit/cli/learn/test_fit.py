@@ -18,7 +18,7 @@ from sluice.contracts.errors import InvalidInput, Unavailable
 from sluice.contracts.gate import CoverageProbed, GateRequested, ProbeHit
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.gate.learned.model import FEATURES, Costs, Knot, interpolate
+from sluice.gate.learned.model import FEATURES, Costs, Knot
 from sluice.gate.profile import load_profiles
 from sluice.gate.signals import read_signals
 from sluice.workers.training.examples import Example, examples_of_runs, weigh_together
@@ -94,7 +94,8 @@ def test_the_knots_of_a_file_say_what_scikit_learn_says() -> None:
     )
     again = tuple(Knot.model_validate_json(knot.model_dump_json()) for knot in knots)
     asked = np.concatenate([random.random(10_000), scores, [-1.0, 0.0, 1.0, 2.0]])
-    assert [interpolate(score, again) for score in asked.tolist()] == fitted.predict(asked).tolist()
+    lines = np.interp(asked, [one.score for one in again], [one.probability for one in again])
+    assert lines.tolist() == fitted.predict(asked).tolist()
 
 
 def test_too_few_cases_of_a_label_are_refused_with_what_helps() -> None:

@@ -6,7 +6,6 @@ import hashlib
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,17 +15,7 @@ from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.learning.control import Arm, Control, FlagName, ModelUse
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import decide, explain
-from sluice.gate.learned.model import (
-    FEATURES,
-    FEATURES_VERSION,
-    Costs,
-    GateModel,
-    Knot,
-    Term,
-    Thresholds,
-    interpolate,
-    sigmoid,
-)
+from sluice.gate.learned.model import FEATURES, FEATURES_VERSION, Costs, GateModel, Term, Thresholds, sigmoid
 from sluice.gate.profile import load_profiles
 from tests.unit.gate.samples import NOW, OPEN, RICH, asked, hit, probed, terms
 
@@ -102,20 +91,6 @@ def test_a_platt_calibration_bends_the_log_odds() -> None:
     bent = model(calibration_method="platt", platt_slope=0.5, platt_intercept=0.1)
     assert bent.probability(dict.fromkeys(FEATURES, 0.6)) == pytest.approx(sigmoid(1.1), abs=1e-6)
     assert 0 <= bent.probability(dict.fromkeys(FEATURES, -1e9)) <= bent.probability(dict.fromkeys(FEATURES, 1e9)) <= 1
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20),
-    st.lists(st.floats(0, 1), min_size=1, max_size=20),
-)
-def test_the_calibration_is_the_line_that_numpy_draws(
-    points: list[tuple[float, float]], asked_for: list[float]
-) -> None:
-    scores = sorted({score for score, _ in points})
-    chances = sorted(chance for _, chance in points)[: len(scores)]
-    knots = tuple(Knot(score=s, probability=p) for s, p in zip(scores, chances, strict=True))
-    for score in (*asked_for, *scores):
-        assert interpolate(score, knots) == float(np.interp(score, scores, chances))
 
 
 @pytest.mark.parametrize(
