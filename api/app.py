@@ -1,20 +1,28 @@
-"""The HTTP application: its routes and middleware, and its start."""
+"""The HTTP application: its routes and middleware, and its start; and `/docs`, without the internet.
+
+The files of `/docs` come from the package `fastapi-swagger`, which carries Swagger UI (Apache-2.0) as it is published;
+the rest of that package is not used. A strict content security policy keeps the page to this origin.
+"""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Any
 
+import fastapi_swagger.resources
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sluice.api import api_docs, dead_letters, documents, graph, learning, memory, operations, problems, runs
+from sluice.api import dead_letters, documents, graph, memory, operations, problems, runs
 from sluice.api.access import WritingDoor
 from sluice.api.connections import BoundedConnection
+from sluice.contracts.errors import NotFound
 from sluice.otel import metrics
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
@@ -62,7 +70,8 @@ def make_api(settings: Settings) -> FastAPI:
     )
     problems.install(app)
     app.add_middleware(Measured)
-    for module in (api_docs, runs, documents, memory, graph, dead_letters, learning, operations):
+    app.include_router(docs)
+    for module in (runs, documents, memory, graph, dead_letters, operations):
         for router in module.ROUTERS:
             app.include_router(router)
     app.router.middleware_stack = WritingDoor(app.router.middleware_stack, settings.max_request_bytes)
@@ -110,3 +119,61 @@ class Measured:
         except Exception:
             measure(500)
             raise
+
+
+docs = APIRouter(include_in_schema=False)
+
+DOCS_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+"""Swagger UI draws its icons from `data:` addresses; it needs nothing else from outside its files."""
+ASSETS = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "favicon-32x32.png": "image/png"}
+DOCS_SCRIPT = "start.js"
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Sluice: the HTTP interface</title>
+<link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="icon" type="image/png" href="docs/favicon-32x32.png">
+</head>
+<body>
+<div id="docs"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+"""
+_START = """SwaggerUIBundle({
+  url: %s,
+  dom_id: "#docs",
+  deepLinking: true,
+  validatorUrl: null,
+  presets: [SwaggerUIBundle.presets.apis],
+});
+"""
+
+
+@docs.get("/docs")
+def page() -> Response:
+    """Return the page; the files that it loads are below `/docs/`."""
+    return Response(_PAGE, media_type="text/html", headers=DOCS_HEADERS)
+
+
+@docs.get("/docs/{name}")
+def asset(request: Request, name: str) -> Response:
+    """Return one of the page's files."""
+    if name == DOCS_SCRIPT:
+        script = _START % json.dumps(request.app.openapi_url)
+        return Response(script, media_type="text/javascript", headers=DOCS_HEADERS)
+    if name not in ASSETS:
+        raise NotFound(f"/docs has no file {name!r}")
+    content = files(fastapi_swagger.resources).joinpath(name).read_bytes()
+    return Response(content, media_type=ASSETS[name], headers={**DOCS_HEADERS, "Cache-Control": "max-age=3600"})

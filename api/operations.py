@@ -1,24 +1,48 @@
-"""Routes for health and metrics; for operators of all corpora also for the pipeline's stages and the crawled hosts."""
+"""Routes for health and metrics, and for operators: stages, crawled hosts, evaluation, flags, steps back, rollouts of
+models.
+
+Everybody reads the flags. The rest is for operators of all corpora, as the pipeline and the gate are one for all of
+them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from sluice.api.access import InstanceOperator, WholeCaller, instance_of
+from sluice.api.access import AnyCaller, InstanceOperator, Note, Operator, WholeCaller, instance_of, request_span
 from sluice.api.problems import MEANINGS, problem_responses, problem_responses_of_stream
-from sluice.contracts.api import Health, Problem, StageView
+from sluice.contracts.api import DefenceView, Health, Problem, StageView
 from sluice.contracts.event import Queue
 from sluice.contracts.ingest import HostView
+from sluice.contracts.learning.control import (
+    DefenceName,
+    DefencePin,
+    FlagRequest,
+    FlagResult,
+    FlagState,
+    Rollout,
+    RolloutRequest,
+)
+from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.otel.metrics import negotiate_metrics
 from sluice.workers.service.instance import MOST_DAYS, check_health
+from sluice.workers.service.learning.control import AbReport, lift_defence, list_defences, pin_defence
+from sluice.workers.service.learning.evaluation import By, Evaluation, Rebuilt, evaluate
+from sluice.workers.service.runs import GateProfile, list_profiles
 
 health = APIRouter(tags=["operations"])
 stages = APIRouter(prefix="/v1/stages", tags=["stages"])
 crawled = APIRouter(prefix="/v1/hosts", tags=["operations"])
-ROUTERS = (stages, crawled, health)
+flags = APIRouter(prefix="/v1/flags", tags=["flags"])
+outcomes = APIRouter(prefix="/v1/evaluation", tags=["operations"])
+defences = APIRouter(prefix="/v1/defences", tags=["defences"])
+profiles = APIRouter(prefix="/v1/profiles", tags=["operations"])
+rollouts = APIRouter(prefix="/v1/rollouts", tags=["rollouts"])
+ROUTERS = (defences, flags, outcomes, profiles, rollouts, stages, crawled, health)
 
 HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
     500: {"model": Problem, "description": MEANINGS[500]},
@@ -51,8 +75,10 @@ def metrics(request: Request, _caller: InstanceOperator) -> Response:
     return Response(shown, media_type=content_type)
 
 
-@stages.get("", responses=problem_responses(503), summary="Every stage: what waits, and whether it is paused")
-def every(request: Request, _operator: InstanceOperator) -> list[StageView]:
+@stages.get(
+    "", name="every", responses=problem_responses(503), summary="Every stage: what waits, and whether it is paused"
+)
+def every_stage(request: Request, _operator: InstanceOperator) -> list[StageView]:
     """Return the stages in the order of the pipeline."""
     return instance_of(request).context.ledger.stages()
 
@@ -88,3 +114,107 @@ def hosts(
     """Return requests, success, refusals, bytes and render share by host, busiest first; UTC days, today included."""
     since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
     return list(instance_of(request).context.host_stats.top(limit, since))
+
+
+SHOWN = timedelta(days=7)
+"""Period that is evaluated if the request names none."""
+
+
+@flags.get("", responses=problem_responses(503), summary="Every flag, and who decides it")
+def every(request: Request, caller: AnyCaller) -> Sequence[FlagState]:
+    """Return every flag as this server sees it: kill switch before policy, environment, stored value, default."""
+    return instance_of(request).flags.states(caller)
+
+
+@flags.get("/{name}/history", responses=problem_responses(404, 503), summary="What operators did to a flag")
+def history(request: Request, name: str, operator: Operator) -> Sequence[OperatorAction]:
+    """Return who did what, when and why, the first one first."""
+    return instance_of(request).flags.history(name)
+
+
+@flags.put("/{name}", responses=problem_responses(404, 409, 503), summary="Switch a flag on or off")
+def put(request: Request, name: str, body: FlagRequest, operator: Operator) -> FlagResult:
+    """Change a flag; takes effect within a second, everywhere. Off for search or crawl cancels what waits for it."""
+    with request_span(request, "PUT /v1/flags"):
+        return instance_of(request).flags.change(name, body.action, operator, body.note)
+
+
+@flags.delete("/{name}", responses=problem_responses(404, 503), summary="Take back what is stored of a flag")
+def reset(request: Request, name: str, operator: Operator, note: Note = "") -> FlagResult:
+    """Remove the flag's kill switch and stored value: policy, environment or default decide then."""
+    with request_span(request, "DELETE /v1/flags"):
+        return instance_of(request).flags.change(name, "reset", operator, note)
+
+
+@outcomes.get("", responses=problem_responses(503), summary="How the runs did: satisfaction, cost, latency, freshness")
+def evaluation(
+    request: Request,
+    _operator: InstanceOperator,
+    since: Annotated[datetime | None, Query(description="Decided since then; without it, in the last 7 days")] = None,
+    by: Annotated[By, Query(description="What a row is of")] = "plan",
+    profile: Annotated[str | None, Query(max_length=32, description="Of one profile alone")] = None,
+) -> Evaluation:
+    """Return counts, satisfaction, freshness gain, cost per successful task, latency and more, with 95 % intervals."""
+    now = datetime.now(UTC)
+    begin = now - SHOWN if since is None else since.replace(tzinfo=since.tzinfo or UTC)
+    return evaluate(instance_of(request).context.ledger, begin, now, by, profile)
+
+
+@outcomes.post("/rebuild", responses=problem_responses(503, 507), summary="Make what is known of each run again")
+def rebuild(request: Request, _operator: InstanceOperator) -> Rebuilt:
+    """Rebuild the outcomes from the runs' events. It takes minutes where there are many; runs go on meanwhile."""
+    return Rebuilt(runs=instance_of(request).context.ledger.outcomes.rebuild())
+
+
+@profiles.get("", name="every", responses=problem_responses(503), summary="The profiles of the gate")
+def every_profile(request: Request, _caller: AnyCaller) -> list[GateProfile]:
+    """Return name, version, hash and thresholds of each profile."""
+    return list_profiles(instance_of(request).context)
+
+
+@defences.get(
+    "",
+    name="every",
+    responses=problem_responses(503),
+    summary="Every defence of the gate, and whether it has stepped back",
+)
+def every_defence(request: Request, _operator: InstanceOperator) -> list[DefenceView]:
+    """Return them by name and profile, with what their latest windows showed."""
+    return list_defences(instance_of(request).context.ledger)
+
+
+@defences.delete("/{name}", responses=problem_responses(404, 409, 503, 507), summary="End a step back before it heals")
+def lift(
+    request: Request,
+    name: DefenceName,
+    operator: InstanceOperator,
+    profile: Annotated[str | None, Query(max_length=32)] = None,
+    corpus: Annotated[str | None, Query(max_length=63)] = None,
+    note: Annotated[str, Query(max_length=1_000)] = "",
+) -> list[DefenceView]:
+    """End the steps back in a profile and a corpus, or all. Their windows begin anew. Recorded with who, when, why."""
+    return list(lift_defence(instance_of(request).context, name, operator.owner, profile, note, corpus))
+
+
+@defences.put("/{name}", responses=problem_responses(409, 503, 507), summary="Hold a defence on or off")
+def pin(request: Request, name: DefenceName, operator: InstanceOperator, body: DefencePin) -> list[DefenceView]:
+    """Hold a defence for a profile, a corpus or both, whatever the outcomes. Recorded with who, when and why."""
+    return list(pin_defence(instance_of(request).context, name, body, operator.owner))
+
+
+@rollouts.get("", responses=problem_responses(503), summary="Every model that was tried, the active one first")
+def some(request: Request, operator: InstanceOperator) -> list[Rollout]:
+    """Return the rollout of each model, with every step."""
+    return list(instance_of(request).rollouts.all())
+
+
+@rollouts.post("", responses=problem_responses(404, 409, 503), summary="Try a model, promote it, or end its part")
+def apply(request: Request, operator: InstanceOperator, body: RolloutRequest) -> Rollout:
+    """Change a model's part from the next decision on; recorded with who, when and why."""
+    return instance_of(request).rollouts.apply(body, operator.owner)
+
+
+@rollouts.get("/{version}/report", responses=problem_responses(404, 503), summary="The A/B report on a model")
+def report(request: Request, operator: InstanceOperator, version: str) -> AbReport:
+    """Compare the arms since the model's trial began, and list where its plans differ from those of the weights."""
+    return instance_of(request).rollouts.report(version)

@@ -16,10 +16,8 @@ from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from sluice.contracts.event import Event
-from sluice.contracts.ids import new_run_id
+from sluice.contracts.event import Done, Event, Next, new_run_id
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.outcome import Done, Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 
 PROCESSES = 8

@@ -3,7 +3,7 @@
 Start with `contracts.event`: the envelope, `encode` and `decode`. Event bodies are defined by subject in
 `contracts.gate`, `contracts.ingest`, `contracts.index` and `contracts.learning.events`; ingested documents in
 `contracts.document`; query results in `contracts.retrieval`; requests and responses of the HTTP interface in
-`contracts.api`, `contracts.memory.api` and `contracts.graph.api`; the ways a handler ends in `contracts.outcome`; the
+`contracts.api`, `contracts.memory.api` and `contracts.graph.api`; the ways a handler ends in `contracts.event`; the
 errors in `contracts.errors`.
 
 Importing this package registers every body, so `decode` knows them all.

@@ -1,4 +1,4 @@
-"""The envelope of every event, and the registry of bodies.
+"""The envelope of every event, the registry of bodies, and the possible outcomes of handling one event.
 
 An event is a past-tense fact (`PageCrawled`); a directive is a command that the gate or a handler issues
 (`CrawlDirected`). Both are one frozen `Event`: the envelope names its run (`run_id`, the correlation id), its cause
@@ -7,12 +7,17 @@ class fixes its `kind`, `version` and the `queue` that consumes it (None: record
 
 Only `encode` and `decode` convert between an `Event` and bytes. A version once released stays readable: its class stays
 registered and its golden file in `tests/golden/events/` stays decodable.
+
+A handler returns an `Outcome`; only `workers/task.py` acts on it. Ids sort by creation time.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -21,8 +26,8 @@ from pydantic import Field, SerializeAsAny, ValidationError, create_model
 from pydantic_core import from_json
 
 from sluice.contracts.base import CorpusName, Moment, Value
+from sluice.contracts.budget import Spend
 from sluice.contracts.errors import MalformedEvent, first_problem
-from sluice.contracts.ids import new_event_id
 
 Queue = Literal["gate", "search", "crawl", "chunk", "embed", "index", "query", "graph"]
 QUEUES: tuple[Queue, ...] = ("gate", "search", "crawl", "chunk", "embed", "index", "query", "graph")
@@ -159,3 +164,95 @@ def _body_class(envelope: dict[str, Any]) -> type[Body]:
         field = "version" if kind in known else "kind"
         raise MalformedEvent(field, f"{kind!r} version {version!r} is not known", f"one of {', '.join(known)}")
     return body_class
+
+
+def new_run_id() -> str:
+    """Return a new run id, which is also the correlation id of everything the run causes."""
+    return _sortable("run")
+
+
+def new_event_id() -> str:
+    """Return a new event id."""
+    return _sortable("evt")
+
+
+def made_at(identifier: str) -> datetime:
+    """Return the creation time of an id, to the millisecond. Raises `ValueError` if the id has another form."""
+    milliseconds = int(identifier.split("_", 1)[1][:12], 16)
+    return datetime.fromtimestamp(milliseconds / 1_000, UTC)
+
+
+def _sortable(prefix: str) -> str:
+    return f"{prefix}_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """An event to emit: its body, and a key by which a run drops a second one: two pages that link to the same third
+    page direct one crawl. `reserve` is the most the work may cost: it is taken from the budget in the transaction that
+    emits the event, before any worker can act on it, and replaced by the real spend when the event settles."""
+
+    body: Body
+    dedupe_key: str | None = None
+    reserve: Spend | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The event was handled. `emits` become events, `gaps` are the missing parts with reasons."""
+
+    emits: tuple[Next, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    spend: Spend = field(default_factory=Spend)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Try again later: the cause is expected to pass. `spend` is the attempt's cost. With `counts` False nothing was
+    tried, and the event may be retried without limit."""
+
+    after_seconds: float
+    why: str
+    spend: Spend = field(default_factory=Spend)
+    counts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Settle without effect: the event is obsolete (a cancelled run, a passed deadline)."""
+
+    why: str
+
+
+DeadLetterReason = Literal["exhausted", "poison", "malformed", "unroutable", "policy", "timeout", "discarded"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Park the event for an operator: a retry cannot help. `spend` is the attempt's cost."""
+
+    reason: DeadLetterReason
+    error: BaseException | None = field(default=None, compare=False)
+    spend: Spend = field(default_factory=Spend)
+
+
+@dataclass(frozen=True, slots=True)
+class Postponable:
+    """No request was sent: its target kept failing (an open circuit), or the quota is used up. A run continues with
+    `instead`. An event that an operator replayed is retried after `after_seconds`, then parked again."""
+
+    instead: Done
+    after_seconds: float
+    why: str
+
+
+class CostlyFailure(Exception):
+    """Raised by a handler, from the original error, when the failed attempt has a cost."""
+
+    def __init__(self, spend: Spend) -> None:
+        super().__init__("the attempt failed and has cost something")
+        self.spend = spend
+
+
+Outcome = Done | Retry | Discard | DeadLetter
+"""The outcomes that the ledger records."""

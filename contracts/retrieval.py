@@ -10,7 +10,7 @@ from pydantic import AliasChoices, Field
 
 from sluice.contracts.base import CorpusName, LaterText, Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.document import Provenance, Scalar
-from sluice.contracts.graph.retrieval import GraphPath, GraphUse
+from sluice.contracts.graph.model import GraphPath, GraphUse
 from sluice.contracts.trust import FLOOD, GateCheck, Inspection, TrustScore
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from sluice.contracts.base import Value
 from sluice.contracts.budget import Allowance, Ceilings, Spend, shares
+from sluice.contracts.event import Next
 from sluice.contracts.gate import GateDecided, GateRequested, Limits, SearchAim
 from sluice.contracts.ingest import CrawlDirected, Render, SearchCompleted, SearchDirected
-from sluice.contracts.outcome import Next
 from sluice.contracts.plan import Plan
 from sluice.gate.budget import NOTHING, lowest
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sluice.contracts.errors import Corrupted
-from sluice.contracts.graph.retrieval import Expansion, GraphArm, GraphHit
+from sluice.contracts.graph.model import Expansion, GraphArm, GraphHit
 from sluice.graph.generations.publish import FILE, POINTER, current, open_generation
 from sluice.graph.generations.view import GraphView
 from sluice.graph.walk.expand import expand

@@ -36,9 +36,8 @@ from types import TracebackType
 from typing import Any
 
 from sluice.contracts.errors import MalformedEvent
-from sluice.contracts.event import Body, Event, Queue
+from sluice.contracts.event import Body, Event, Next, Outcome, Queue
 from sluice.contracts.index import StaleCitation
-from sluice.contracts.outcome import Next, Outcome
 from sluice.ledger import runs
 from sluice.ledger.api_keys import KeysTable
 from sluice.ledger.database import Database

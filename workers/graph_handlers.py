@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from sluice.contracts.errors import Unavailable
-from sluice.contracts.event import Event, Gap
+from sluice.contracts.event import Done, Event, Gap, Next, Outcome, Retry
 from sluice.contracts.index import GraphDirected, GraphPublished
-from sluice.contracts.outcome import Done, Next, Outcome, Retry
 from sluice.graph.generations.publish import POINTER, Generation, discard, lock_folder, publish, verified
 from sluice.ledger.graph.rows import Totals, Written
 from sluice.otel import metrics

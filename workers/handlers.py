@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import NotFound
-from sluice.contracts.event import Event
+from sluice.contracts.event import Done, Event, Next, Outcome, Postponable
 from sluice.contracts.gate import BudgetState, CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
 from sluice.contracts.learning.events import ResponseJudged, ResponseJudgementDirected
-from sluice.contracts.outcome import Done, Next, Outcome, Postponable
 from sluice.evaluation.ragas.environment import AnsweredQuestion
 from sluice.gate.decide import decide, deciding_model
 from sluice.gate.directives import CrawlLimits, make_directives

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sluice.contracts.document import ChunkBatch, ChunkedDocument, DocumentFacts, document_id_for
-from sluice.contracts.event import Event, Gap
+from sluice.contracts.event import Done, Event, Gap, Next, Outcome, Retry
 from sluice.contracts.index import DocumentIndexed, SnapshotPublished
 from sluice.contracts.ingest import (
     ChunksEmbedded,
@@ -26,7 +26,6 @@ from sluice.contracts.ingest import (
     PageWithdrawn,
 )
 from sluice.contracts.operations.forget import ForgottenKind
-from sluice.contracts.outcome import Done, Next, Outcome, Retry
 from sluice.index.search.filters import is_selected
 from sluice.ingest.chunk.chunk import embedding_texts
 from sluice.otel import metrics

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import MalformedEvent
-from sluice.contracts.event import Event
+from sluice.contracts.event import Done, Event, Next, Outcome
 from sluice.contracts.index import IterationRecorded, LearningChanged
 from sluice.contracts.ingest import DocumentsRemoved
-from sluice.contracts.outcome import Done, Next, Outcome
 from sluice.ingest.chunk.chunk import Tokenized
 from sluice.memory.qdrant_schema import collection_name, document_of_learning, document_of_record, is_indexed
 from sluice.workers.steps.chunk import EmbeddingDirector

@@ -18,7 +18,7 @@ from sluice.contracts.base import BlobRef, shared_fields
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import ChunkBatch, Document, DocumentBatch, Provenance, document_id_for
 from sluice.contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
-from sluice.contracts.event import Body, Event, Gap
+from sluice.contracts.event import Body, CostlyFailure, Done, Event, Gap, Next, Outcome, Postponable
 from sluice.contracts.ingest import (
     CrawlDirected,
     DocumentsSubmitted,
@@ -29,7 +29,6 @@ from sluice.contracts.ingest import (
     SearchCompleted,
     SearchDirected,
 )
-from sluice.contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
 from sluice.gate.directives import CrawlLimits, make_crawl, make_result_crawls
 from sluice.ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable
 from sluice.ingest.crawl.crawled_page import withdrawal_in

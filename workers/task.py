@@ -44,9 +44,20 @@ from sluice.contracts.errors import (
     Unavailable,
     is_disk_full,
 )
-from sluice.contracts.event import Event, Gap, Queue
+from sluice.contracts.event import (
+    CostlyFailure,
+    DeadLetter,
+    Discard,
+    Done,
+    Event,
+    Gap,
+    Next,
+    Outcome,
+    Postponable,
+    Queue,
+    Retry,
+)
 from sluice.contracts.gate import GateDecided
-from sluice.contracts.outcome import CostlyFailure, DeadLetter, Discard, Done, Next, Outcome, Postponable, Retry
 from sluice.ingest.circuit_breaker import FailureWindow
 from sluice.ledger.events.outbox import wake_ups_of
 from sluice.ledger.events.park import subject_of

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from bench.append_documents import append_documents
 from sluice.contracts.document import Document, DocumentFacts
-from sluice.contracts.graph.model import DocumentRow, GraphDocument
-from sluice.contracts.graph.retrieval import GraphArm
+from sluice.contracts.graph.model import DocumentRow, GraphArm, GraphDocument
 from sluice.graph.arm import Arm
 from sluice.graph.extract.extract import extract_edges
 from sluice.graph.generations.publish import publish

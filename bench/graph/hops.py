@@ -25,7 +25,7 @@ from bench.graph.fetched import ASKED_TREES
 from bench.graph.questions import QUESTIONS_A_KIND, Question, make_questions
 from bench.graph.trees import TREES, Tree
 from bench.graph.truth import Definition
-from sluice.contracts.graph.retrieval import GraphArm
+from sluice.contracts.graph.model import GraphArm
 from sluice.contracts.retrieval import Query, RetrievedChunk, Strategy
 from sluice.evaluation.retrieval.measures import bootstrap_interval
 from sluice.index.local.reader import IndexReader

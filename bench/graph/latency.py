@@ -26,7 +26,7 @@ from bench.append_documents import append_documents
 from bench.graph.corpus import CORPUS, publish_graph
 from bench.graph.trees import Tree
 from sluice.contracts.document import Document
-from sluice.contracts.graph.retrieval import GraphArm
+from sluice.contracts.graph.model import GraphArm
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.graph.arm import Arm
 from sluice.index.local.reader import IndexReader

@@ -23,7 +23,7 @@ import numpy as np
 from bench.graph.corpus import CORPUS, embedder_of, index_documents, publish_graph
 from bench.graph.hops import WORK
 from sluice.contracts.document import Document, Provenance
-from sluice.contracts.graph.retrieval import GraphArm
+from sluice.contracts.graph.model import GraphArm
 from sluice.contracts.retrieval import Query, Retrieval, Strategy
 from sluice.evaluation.retrieval.cases import Case, read_documents, read_questions
 from sluice.evaluation.retrieval.measures import bootstrap_interval

@@ -25,12 +25,12 @@ from sluice.contracts.graph.model import (
     Edge,
     EdgeType,
     GraphDocument,
+    GraphHit,
     Origin,
     document_node,
     symbol,
     unknown,
 )
-from sluice.contracts.graph.retrieval import GraphHit
 from sluice.graph.arm import Arm
 from sluice.graph.extract.extract import extract_edges
 from sluice.graph.generations.publish import FILE, current, open_generation, publish

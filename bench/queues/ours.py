@@ -19,10 +19,8 @@ from celery.signals import worker_ready
 
 from bench.queues.peers import PER_BATCH, items
 from sluice.contracts.base import BlobRef
-from sluice.contracts.event import Event
-from sluice.contracts.ids import new_run_id
+from sluice.contracts.event import Done, Event, Next, new_run_id
 from sluice.contracts.ingest import ChunkFact, DocumentChunked
-from sluice.contracts.outcome import Done, Next
 from sluice.ingest.settings import EmbedSettings
 from sluice.ledger.ledger import NewRun
 from sluice.workers import handlers

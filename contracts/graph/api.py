@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, field_validator
 
 from sluice.contracts.base import CorpusName, LaterText, Moment, Switch, Value, is_none
-from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
-from sluice.contracts.graph.retrieval import GraphPath
+from sluice.contracts.graph.model import EdgeType, GraphPath, NodeLabel, Origin
 
 Cell = JsonValue
 """A value in a row of a Cypher result; nodes and edges are objects of their properties."""

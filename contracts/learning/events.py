@@ -12,8 +12,18 @@ from pydantic import Field
 
 from sluice.contracts.base import LaterText, Sha256
 from sluice.contracts.event import Body, Queue
-from sluice.contracts.learning.control import Defence, DefenceName, FlagAction, FlagName, FlagSource, Pin
-from sluice.contracts.learning.rollout import ModelVersion, RolloutStatus, Share, VerdictKind
+from sluice.contracts.learning.control import (
+    Defence,
+    DefenceName,
+    FlagAction,
+    FlagName,
+    FlagSource,
+    ModelVersion,
+    Pin,
+    RolloutStatus,
+    Share,
+    VerdictKind,
+)
 
 CONTROL_CORPUS = "sluice.control"
 """The corpus of control runs. It holds no documents; a key that is limited to corpora sees none of the runs."""

@@ -8,8 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from sluice.contracts.base import CorpusName, Moment, Value
-from sluice.contracts.event import Queue
-from sluice.contracts.outcome import DeadLetterReason
+from sluice.contracts.event import DeadLetterReason, Queue
 
 DeadLetterStatus = Literal["parked", "replayed", "purged"]
 ReplayStatus = Literal["running", "paused", "done", "aborted"]

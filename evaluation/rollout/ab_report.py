@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sluice.contracts.base import Moment, Value
 from sluice.contracts.gate import GateDecided
-from sluice.contracts.learning.control import Arm
-from sluice.contracts.learning.rollout import Rollout
+from sluice.contracts.learning.control import Arm, Rollout
 from sluice.contracts.plan import Plan
 from sluice.evaluation.decision_replay import difference_in_cost
 from sluice.evaluation.report import Block, Table, say_number, say_spread

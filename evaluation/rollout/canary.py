@@ -34,7 +34,7 @@ from pydantic import Field
 
 from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput
-from sluice.contracts.learning.rollout import VerdictKind
+from sluice.contracts.learning.control import VerdictKind
 from sluice.evaluation.rollout.arm_figures import (
     A_SUCCESS_AND_A_FAILURE,
     METRICS,

@@ -38,7 +38,7 @@ from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError, model_val
 from sluice.contracts.base import Sha256, Value
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.gate import CoverageProbed, ProbeHit
-from sluice.contracts.learning.rollout import ModelVersion
+from sluice.contracts.learning.control import ModelVersion
 from sluice.contracts.plan import Plan
 from sluice.gate.probe import compute_coverage
 from sluice.gate.profile import Profile

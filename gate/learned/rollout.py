@@ -33,9 +33,8 @@ from typing import Any
 
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.gate import GateRequested
-from sluice.contracts.learning.control import Arm, ModelUse
+from sluice.contracts.learning.control import Arm, Cause, ModelUse, Rollout, RolloutStatus, RolloutStep, Unit
 from sluice.contracts.learning.events import RolloutChanged
-from sluice.contracts.learning.rollout import Cause, Rollout, RolloutStatus, RolloutStep, Unit
 
 LARGEST_SHARE_WITH_CONTROL = 0.5
 SALT = "rollout"

@@ -7,8 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from sluice.contracts.graph.model import NodeLabel
-from sluice.contracts.graph.retrieval import Expansion, GraphCandidate, GraphHit
+from sluice.contracts.graph.model import Expansion, GraphCandidate, GraphHit, NodeLabel
 from sluice.graph.generations.view import GraphView
 from sluice.graph.walk.nodes import Kind, document_of, kind_of
 from sluice.graph.walk.paths import Passage, Trails

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
-from sluice.contracts.graph.retrieval import GraphPath, PathStep
+from sluice.contracts.graph.model import EdgeType, GraphPath, NodeLabel, Origin, PathStep
 from sluice.graph.generations.definitions import How
 from sluice.graph.generations.fold import REVERSE
 from sluice.graph.generations.view import GraphView, Step, short_name

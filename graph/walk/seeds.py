@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.contracts.graph.model import EdgeType, NodeLabel
-from sluice.contracts.graph.retrieval import GraphHit
+from sluice.contracts.graph.model import EdgeType, GraphHit, NodeLabel
 from sluice.graph.generations.fold import REVERSE
 from sluice.graph.generations.view import GraphView
 from sluice.graph.walk.nodes import document_name, documents_at, is_called, keys_of_path

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from sluice.contracts.document import TrustScorer
-from sluice.contracts.graph.retrieval import GraphArm
+from sluice.contracts.graph.model import GraphArm
 from sluice.contracts.retrieval import Filters, Query, Strategy
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.corpus_writer import utc_now

@@ -28,7 +28,7 @@ from typing import overload
 
 import numpy as np
 
-from sluice.contracts.graph.retrieval import GraphCandidate, GraphPath
+from sluice.contracts.graph.model import GraphCandidate, GraphPath
 from sluice.contracts.retrieval import Strategy
 from sluice.index.generations.view import NOTHING_FOUND, Floats, Masks, Numbers, Ranked, View
 from sluice.index.journal.records import Vectors

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.contracts.graph.retrieval import GraphArm, GraphCandidate, GraphHit, GraphUse
+from sluice.contracts.graph.model import GraphArm, GraphCandidate, GraphHit, GraphUse
 from sluice.contracts.retrieval import Query
 from sluice.index.generations.view import View
 from sluice.index.search.candidates import SelectedCandidate

@@ -17,7 +17,7 @@ from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer
 from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
-from sluice.contracts.graph.retrieval import GraphUse
+from sluice.contracts.graph.model import GraphUse
 from sluice.contracts.retrieval import (
     NO_FILTERS,
     Filters,

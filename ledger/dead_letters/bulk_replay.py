@@ -23,8 +23,7 @@ import structlog
 from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
 
 from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, NotFound
-from sluice.contracts.event import Event
-from sluice.contracts.ids import new_event_id
+from sluice.contracts.event import Event, new_event_id
 from sluice.contracts.operations.dead_letters import (
     MOST_AT_ONCE,
     DeadLetterFilter,

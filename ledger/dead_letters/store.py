@@ -29,9 +29,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
 
 from sluice.contracts.errors import Conflict, InvalidInput
-from sluice.contracts.event import Event, Queue, decode
+from sluice.contracts.event import DeadLetterReason, Event, Queue, decode
 from sluice.contracts.operations.dead_letters import DeadLetterFilter, DeadLetterView, Purged, SkipReason
-from sluice.contracts.outcome import DeadLetterReason
 from sluice.ledger.dead_letters import query as letters
 from sluice.ledger.dead_letters.audit import record
 from sluice.ledger.dead_letters.query import LetterReader

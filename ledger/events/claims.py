@@ -16,8 +16,7 @@ from typing import Any, Literal
 from sqlalchemy import Select, Update, bindparam, exists, func, literal_column, or_, select, update
 
 from sluice.contracts.errors import Fenced, MalformedEvent
-from sluice.contracts.event import Body, Event, Queue, decode
-from sluice.contracts.outcome import DeadLetter
+from sluice.contracts.event import Body, DeadLetter, Event, Queue, decode
 from sluice.ledger.events import pauses
 from sluice.ledger.events.fair_queue import ANSWERS, BULK, SERVED, SMALL
 from sluice.ledger.events.finish import close_if_done

@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from sluice.contracts.event import Body, Event
-from sluice.contracts.ids import new_run_id
+from sluice.contracts.event import Body, Event, new_run_id
 from sluice.contracts.learning.events import CONTROL_CORPUS
 from sluice.ledger.dead_letters.audit import SLUICE, record
 from sluice.ledger.events.finish import finish

@@ -15,9 +15,7 @@ from importlib.metadata import version
 from typing import Any
 
 from sluice.contracts.errors import MalformedEvent
-from sluice.contracts.event import Body, Event, Gap, GapFound, decode
-from sluice.contracts.ids import new_event_id
-from sluice.contracts.outcome import DeadLetter, DeadLetterReason
+from sluice.contracts.event import Body, DeadLetter, DeadLetterReason, Event, Gap, GapFound, decode, new_event_id
 from sluice.ledger.events.outbox import Entry, write
 from sluice.ledger.events.reservations import Balance
 from sluice.ledger.schema.tables import AnyRow, dead_letters, events

@@ -13,9 +13,8 @@ from sqlalchemy import bindparam, update
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import Fenced
-from sluice.contracts.event import Event, GapFound
+from sluice.contracts.event import DeadLetter, Discard, Done, Event, GapFound, Outcome, Retry
 from sluice.contracts.gate import FeedbackGiven
-from sluice.contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
 from sluice.ledger.events.claims import MINE, Claim
 from sluice.ledger.events.finish import Maker, close_if_done
 from sluice.ledger.events.outbox import Entry, WakeUp, wake_ups_of, write

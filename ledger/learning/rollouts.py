@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, select
 from sluice.contracts.errors import Conflict
 from sluice.contracts.event import decode
 from sluice.contracts.gate import GateDecided
-from sluice.contracts.learning.rollout import ACTIVE, Rollout, RolloutStep
+from sluice.contracts.learning.control import ACTIVE, Rollout, RolloutStep
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.control_runs import ControlChange, record_control
 from sluice.ledger.runs import CreatedRun

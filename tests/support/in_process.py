@@ -11,9 +11,7 @@ import pytest
 
 from sluice.contracts.api import DocumentsRequest
 from sluice.contracts.budget import Spend
-from sluice.contracts.event import Body, Event, Gap, Queue
-from sluice.contracts.ids import new_run_id
-from sluice.contracts.outcome import Next
+from sluice.contracts.event import Body, Event, Gap, Next, Queue, new_run_id
 from sluice.ledger.ledger import NewRun
 from sluice.workers.context import Context
 from sluice.workers.runtime.claims import Heartbeat

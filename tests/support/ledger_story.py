@@ -12,12 +12,10 @@ import pytest
 from sqlalchemy import text
 
 from sluice.contracts.budget import Ceilings
-from sluice.contracts.event import Body, Event, Queue
+from sluice.contracts.event import Body, Event, Next, Outcome, Queue, new_run_id
 from sluice.contracts.gate import GateRequested
-from sluice.contracts.ids import new_run_id
 from sluice.contracts.index import Answer, AnswerReady
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.outcome import Next, Outcome
 from sluice.contracts.plan import Plan
 from sluice.ledger.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
 from sluice.ledger.schema.migrate import schema_version

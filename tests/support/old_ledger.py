@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Column, Connection, Integer, Text, text
 
 from sluice.contracts.errors import PolicyRefused
-from sluice.contracts.outcome import DeadLetter
+from sluice.contracts.event import DeadLetter
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.schema.migrate import STEPS, schema_version

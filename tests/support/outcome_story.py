@@ -7,12 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import Provenance, document_id_for
-from sluice.contracts.event import Event
+from sluice.contracts.event import Done, Event, Next
 from sluice.contracts.gate import BudgetState, CoverageProbed, FeedbackGiven, GateDecided, PolicyState, ProbeHit
 from sluice.contracts.index import AnswerDirected, AnswerReady
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.learning.control import Control
-from sluice.contracts.outcome import Done, Next
 from sluice.contracts.plan import Plan
 from tests.support.ledger_story import Story, answer
 from tests.support.retrieved import retrieved

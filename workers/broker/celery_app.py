@@ -25,7 +25,6 @@ from sluice.workers.settings import PoolSettings, Settings
 
 log = structlog.get_logger(__name__)
 
-HANDLE_TASK = "sluice.handle"
 
 VERIFIED_KOMBU = frozenset({"5.7.0"})
 """Versions of kombu on which `workers.broker.redis_channel` was tested; any other uses its own channel."""

@@ -35,9 +35,7 @@ from kombu.transport import virtual
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.event import QUEUES
-from sluice.workers.broker.celery_app import HANDLE_TASK
-from sluice.workers.broker.keys import EXCHANGE, Keys, misplaced_key
-from sluice.workers.broker.wake_up import wake_up_in
+from sluice.workers.broker.keys import EXCHANGE, HANDLE_TASK, Keys, misplaced_key, wake_up_in
 
 log = structlog.get_logger(__name__)
 

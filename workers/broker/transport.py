@@ -26,8 +26,7 @@ from redis.retry import Retry
 
 from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput, Unavailable
-from sluice.contracts.event import QUEUES, Event, Queue
-from sluice.contracts.outcome import DeadLetterReason
+from sluice.contracts.event import QUEUES, DeadLetterReason, Event, Queue
 from sluice.contracts.retrieval import Query
 from sluice.ledger.events.outbox import WakeUp, wake_ups_of
 from sluice.workers.broker.celery_app import SOCKET_TIMEOUT_SECONDS, make_app
@@ -37,9 +36,11 @@ from sluice.workers.broker.keys import (
     PRESENCE_TTL_SECONDS,
     REPLY_TTL_SECONDS,
     Keys,
+    make_wake_up,
+    reason_of,
+    wake_up_in,
 )
 from sluice.workers.broker.redis_channel import lua, set_misplaced_aside
-from sluice.workers.broker.wake_up import make_wake_up, reason_of, wake_up_in
 from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -16,8 +16,7 @@ import structlog
 from celery.worker import state
 
 from sluice.contracts.errors import InvalidInput, SluiceError
-from sluice.contracts.event import Queue
-from sluice.contracts.outcome import DeadLetterReason
+from sluice.contracts.event import DeadLetterReason, Queue
 from sluice.otel import metrics
 from sluice.workers.broker.celery_app import POOLS, pool_size
 from sluice.workers.broker.keys import EMBEDDER_DOWN_TTL_SECONDS

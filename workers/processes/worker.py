@@ -36,8 +36,8 @@ from sluice.contracts.event import Queue
 from sluice.ingest.chunk.language import map_model
 from sluice.otel import metrics
 from sluice.otel.logs import configure as configure_logs
-from sluice.workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size, stages_of
-from sluice.workers.broker.keys import PRESENCE_TTL_SECONDS
+from sluice.workers.broker.celery_app import POOLS, make_app, pool_size, stages_of
+from sluice.workers.broker.keys import HANDLE_TASK, PRESENCE_TTL_SECONDS
 from sluice.workers.broker.transport import BROKER_ERRORS, Transport
 from sluice.workers.processes.background import (
     EMBEDDER_LOOK_SECONDS,

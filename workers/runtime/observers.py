@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from sluice.contracts.event import Event, GapFound, Queue
+from sluice.contracts.event import Event, GapFound, Queue, made_at
 from sluice.contracts.gate import GateDecided
-from sluice.contracts.ids import made_at
 from sluice.contracts.index import AnswerReady, RunFinished, SnapshotPublished
 from sluice.contracts.ingest import ChunksEmbedded, EgressRefused, PageCrawled, PageUnchanged, SearchCompleted
 from sluice.contracts.plan import Plan

@@ -16,6 +16,7 @@ from sluice.contracts.api import RunAccepted
 from sluice.contracts.base import shared_fields
 from sluice.contracts.document import ChunkBatch, ChunkedDocument, DocumentBatch, DocumentFacts
 from sluice.contracts.errors import Corrupted, InvalidInput, NotFound, SluiceError
+from sluice.contracts.event import Next
 from sluice.contracts.ingest import ForgetDirected
 from sluice.contracts.operations.forget import (
     ForgetProof,
@@ -26,7 +27,6 @@ from sluice.contracts.operations.forget import (
     Selection,
     Trace,
 )
-from sluice.contracts.outcome import Next
 from sluice.graph.generations.publish import MANIFEST, Generation, open_generation
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, read_current_name

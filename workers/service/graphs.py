@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.contracts.api import RunAccepted
 from sluice.contracts.errors import InvalidInput, InvalidQuestion, NotFound, PolicyRefused, SluiceError, Unavailable
+from sluice.contracts.event import Next
 from sluice.contracts.graph.api import (
     CypherRequest,
     CypherResult,
@@ -23,7 +24,6 @@ from sluice.contracts.graph.api import (
     Neighbours,
 )
 from sluice.contracts.graph.model import EdgeType
-from sluice.contracts.outcome import Next
 from sluice.graph.cypher.engine_file import newest_files
 from sluice.graph.extract.extract import parser_version, what_is_missing
 from sluice.ledger.events.fair_queue import NO_KEY

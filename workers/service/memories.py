@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sluice.contracts.api import RunAccepted
 from sluice.contracts.errors import Forbidden, InvalidSetting, NotFound, Overloaded, Unavailable
-from sluice.contracts.event import Body
+from sluice.contracts.event import Body, Next
 from sluice.contracts.index import IterationRecorded, LearningChanged
 from sluice.contracts.ingest import DocumentsRemoved
 from sluice.contracts.memory.api import (
@@ -31,7 +31,6 @@ from sluice.contracts.memory.api import (
     StreamFormat,
 )
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
-from sluice.contracts.outcome import Next
 from sluice.contracts.retrieval import Query, Retrieval
 from sluice.memory.find import IndexHealth, make_status
 from sluice.memory.qdrant_schema import collection_name, expected_collections, is_indexed, orphan_collections

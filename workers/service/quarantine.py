@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from sluice.contracts.base import BlobRef, shared_fields
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument
 from sluice.contracts.errors import Conflict, NotFound
-from sluice.contracts.event import AFTERWARDS
+from sluice.contracts.event import AFTERWARDS, Next
 from sluice.contracts.ingest import DocumentChunked
 from sluice.contracts.operations.dead_letters import DeadLetterPage, OperatorAction
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
-from sluice.contracts.outcome import Next
 from sluice.contracts.retrieval import Query, Retrieval, RetrievedChunk
 from sluice.contracts.trust import Verdict
 from sluice.ledger.events.outbox import Entry

@@ -19,12 +19,10 @@ from sluice.contracts.base import fields_of
 from sluice.contracts.budget import Allowance, Ceiling, Ceilings
 from sluice.contracts.document import Document, DocumentBatch
 from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, InvalidSetting, NotFound, PolicyRefused
-from sluice.contracts.event import Event, Gap, GapFound, Queue
+from sluice.contracts.event import Event, Gap, GapFound, Next, Queue, new_run_id
 from sluice.contracts.gate import Feedback, FeedbackGiven, GateOptions, GateRequested, Limits
-from sluice.contracts.ids import new_run_id
 from sluice.contracts.ingest import CrawlDirected, DocumentsRemoved, DocumentsSubmitted, Render
 from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL
-from sluice.contracts.outcome import Next
 from sluice.gate.budget import lifted_by, lowest_ceilings
 from sluice.gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
 from sluice.gate.profile import choose_profile

@@ -19,11 +19,10 @@ import structlog
 from sluice.contracts.base import fields_of, shared_fields
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import SluiceError
-from sluice.contracts.event import AFTERWARDS, Event, Gap
+from sluice.contracts.event import AFTERWARDS, Done, Event, Gap, Next
 from sluice.contracts.gate import DecisionFields, GateRequested
 from sluice.contracts.index import Answer, AnswerDirected, AnswerReady, StaleCitation
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.outcome import Done, Next
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import PromptMessage, Query, Retrieval, RetrievalMetadata, SearchOptions, Strategy
 from sluice.gate.budget import lifted_by

@@ -24,9 +24,8 @@ import structlog
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import ChunkBatch, Document, Provenance, snippet_id_for
 from sluice.contracts.errors import InvalidInput, PolicyRefused, SluiceError
-from sluice.contracts.event import Event, Gap
+from sluice.contracts.event import Done, Event, Gap, Next
 from sluice.contracts.ingest import DocumentChunked, SearchCompleted
-from sluice.contracts.outcome import Done, Next
 from sluice.gate.budget import fit_within
 from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize, chunk_batch, tokenized_texts
 from sluice.ingest.embed.batching import Portion, in_portions

@@ -25,7 +25,7 @@ from sluice.contracts.document import (
     inspection_digest,
 )
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
-from sluice.contracts.event import Body, Event
+from sluice.contracts.event import Body, Done, Event, Next
 from sluice.contracts.ingest import (
     ChunksEmbedded,
     ChunksPartlyEmbedded,
@@ -33,7 +33,6 @@ from sluice.contracts.ingest import (
     DocumentsSubmitted,
     SearchCompleted,
 )
-from sluice.contracts.outcome import Done, Next
 from sluice.contracts.trust import with_warning
 from sluice.ingest.chunk.chunk import embedding_texts, select_chunks
 from sluice.ingest.embed.batching import Portion, end_of_portion

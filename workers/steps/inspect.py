@@ -16,10 +16,9 @@ import structlog
 from sluice.contracts.base import BlobRef
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, inspection_digest
 from sluice.contracts.errors import NotFound
-from sluice.contracts.event import Event, Gap
+from sluice.contracts.event import Event, Gap, Next
 from sluice.contracts.ingest import DocumentChunked, DocumentsRemoved
 from sluice.contracts.operations.quarantine import QuarantineState
-from sluice.contracts.outcome import Next
 from sluice.contracts.trust import Finding, Verdict
 from sluice.contracts.trust import Inspection as Found
 from sluice.ingest.chunk.chunk import select_chunks

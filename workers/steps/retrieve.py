@@ -17,7 +17,7 @@ import structlog
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import InvalidInput, Overloaded, SluiceError, Unavailable
-from sluice.contracts.graph.retrieval import GraphUse
+from sluice.contracts.graph.model import GraphUse
 from sluice.contracts.index import Answer
 from sluice.contracts.learning.control import FlagName
 from sluice.contracts.plan import Plan

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from sluice.contracts.errors import InvalidInput
-from sluice.contracts.graph.retrieval import GraphPath
+from sluice.contracts.graph.model import GraphPath
 from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalStats, RetrievedChunk, Strategy
 from sluice.contracts.trust import FLOOD, TrustScore, Verdict, with_warning
 from sluice.gate.probe import question_terms

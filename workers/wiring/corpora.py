@@ -23,7 +23,7 @@ from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
     from sluice.contracts.document import DocumentFacts
-    from sluice.contracts.graph.retrieval import GraphArm
+    from sluice.contracts.graph.model import GraphArm
     from sluice.index.local.reader import IndexReader
     from sluice.index.local.writer import IndexWriter
     from sluice.index.qdrant.reader import QdrantReader

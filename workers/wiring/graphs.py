@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import PolicyRefused
-from sluice.contracts.graph.retrieval import Expansion, GraphArm, GraphHit
+from sluice.contracts.graph.model import Expansion, GraphArm, GraphHit
 from sluice.contracts.index import DocumentIndexed, GraphDirected
 from sluice.graph.settings import GraphSettings, address_of
 from sluice.memory.qdrant_schema import is_memory_corpus

@@ -14,8 +14,7 @@ from unittest.mock import patch
 
 from sqlalchemy import bindparam, select, update
 
-from sluice.contracts.event import Event, Queue
-from sluice.contracts.outcome import Done
+from sluice.contracts.event import Done, Event, Queue
 from sluice.ledger.events import backlog as overdue
 from sluice.ledger.events import claims, finish, outbox, pauses, reservations
 from sluice.ledger.events import settle as settling

@@ -12,8 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from sluice.contracts.event import Event, Queue
-from sluice.contracts.outcome import Next, Outcome
+from sluice.contracts.event import Event, Next, Outcome, Queue
 from sluice.ledger.events.outbox import wake_ups_of
 from sluice.ledger.ledger import Claim, CreatedRun, Ledger, NewRun, NotClaimed, Settled, WakeUp
 

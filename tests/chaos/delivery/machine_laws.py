@@ -20,9 +20,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sluice.contracts.budget import Ceiling, Spend
-from sluice.contracts.event import GapFound, Queue
+from sluice.contracts.event import DeadLetter, Discard, Done, GapFound, Next, Queue, Retry
 from sluice.contracts.index import AnswerDirected, AnswerReady, DocumentIndexed, RunFinished
-from sluice.contracts.outcome import DeadLetter, Discard, Done, Next, Retry
 from sluice.ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, WakeUp
 from tests.chaos.delivery.machine_deeds import (
     Add,

@@ -19,11 +19,9 @@ from typing import Literal, TypeVar
 
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import BudgetExhausted, Conflict, Fenced, Unavailable
-from sluice.contracts.event import Body, Event, Gap, Queue
+from sluice.contracts.event import Body, DeadLetter, Discard, Done, Event, Gap, Next, Outcome, Queue, Retry, new_run_id
 from sluice.contracts.gate import FeedbackGiven, GateRequested
-from sluice.contracts.ids import new_run_id
 from sluice.contracts.index import AnswerDirected, DocumentIndexed, SnapshotPublished
-from sluice.contracts.outcome import DeadLetter, Discard, Done, Next, Outcome, Retry
 from sluice.ledger.events.outbox import wake_ups_of
 from sluice.ledger.ledger import PROBE_SECONDS, Claim, NewRun, NotClaimed, WakeUp
 from sluice.workers.processes.reconciler import REPUBLISH_AFTER_SECONDS, Reconciled, Reconciler

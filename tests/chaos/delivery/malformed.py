@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sluice.contracts.event import QUEUES
-from sluice.contracts.ids import new_event_id
-from sluice.workers.broker.celery_app import HANDLE_TASK
-from sluice.workers.broker.keys import EXCHANGE, Keys
+from sluice.contracts.event import QUEUES, new_event_id
+from sluice.workers.broker.keys import EXCHANGE, HANDLE_TASK, Keys
 from tests.chaos.delivery.instance import ChaosInstance
 from tests.chaos.delivery.plan import PROCESSES, wait_until
 from tests.chaos.delivery.site import Site

@@ -12,11 +12,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sluice.contracts.event import Event
-from sluice.contracts.ids import new_run_id
+from sluice.contracts.event import Event, Next, new_run_id
 from sluice.contracts.ingest import DocumentsRemoved
 from sluice.contracts.operations.dead_letters import MOST_PER_SECOND, DeadLetterFilter, ReplayRequest
-from sluice.contracts.outcome import Next
 from sluice.ledger.ledger import Ledger, NewRun
 from tests.chaos.delivery.failpoints import Cell
 from tests.chaos.delivery.instance import BLAMELESS, ChaosInstance

@@ -9,8 +9,7 @@ from typing import Any
 
 from kombu.transport.virtual import base as virtual
 
-from sluice.contracts.event import Event, Queue
-from sluice.contracts.outcome import DeadLetter, Retry
+from sluice.contracts.event import DeadLetter, Event, Queue, Retry
 from sluice.index.journal.journal import Journal
 from sluice.index.local import writer as local_writer
 from sluice.index.local.writer import IndexWriter

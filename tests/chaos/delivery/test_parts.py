@@ -15,7 +15,7 @@ import pytest
 
 from sluice.contracts.errors import InvalidInput
 from sluice.otel.spans import SpanLink, StoredSpan
-from sluice.workers.broker.wake_up import wake_up_in
+from sluice.workers.broker.keys import wake_up_in
 from tests.chaos.delivery.failpoints import FAULTS, Cell, Failpoints, arm, cells
 from tests.chaos.delivery.malformed import GARBAGE, garbage, wake_up
 from tests.chaos.delivery.matrix import waves

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from sluice.contracts.event import Event, encode
-from sluice.contracts.ids import new_run_id
+from sluice.contracts.event import DeadLetter, Event, Next, encode, new_run_id
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.outcome import DeadLetter, Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 from sluice.workers.service.callers import ApiKeys
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from sluice.contracts.outcome import Done
+from sluice.contracts.event import Done
 from sluice.ledger.ledger import Ledger
 from tests.support.ledger_story import Clock, Story
 from tests.support.outcome_story import answers, asks_and_decides, cites

@@ -9,10 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from sluice.contracts.api import ENDED, RunStatus
-from sluice.contracts.event import Event
+from sluice.contracts.event import Event, Next, new_run_id
 from sluice.contracts.gate import GateRequested
-from sluice.contracts.ids import new_run_id
-from sluice.contracts.outcome import Next
 from sluice.ledger.ledger import Ledger, NewRun
 from sluice.workers.service import runs
 from sluice.workers.service.callers import ApiKeys

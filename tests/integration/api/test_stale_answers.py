@@ -7,11 +7,9 @@ from datetime import UTC, datetime
 import httpx
 from starlette.testclient import TestClient
 
-from sluice.contracts.event import Event
+from sluice.contracts.event import Done, Event, Next, new_run_id
 from sluice.contracts.gate import GateRequested
-from sluice.contracts.ids import new_run_id
 from sluice.contracts.index import AnswerReady, Citation, StaleCitation
-from sluice.contracts.outcome import Done, Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 from tests.support.evaluation_samples import chunk
 from tests.support.ledger_story import answer

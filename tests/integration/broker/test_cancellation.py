@@ -9,9 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from sluice.contracts.errors import Fenced
-from sluice.contracts.event import Event
-from sluice.contracts.ids import new_run_id
-from sluice.contracts.outcome import Next
+from sluice.contracts.event import Event, Next, new_run_id
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 from sluice.workers.broker.transport import Transport
 from sluice.workers.runtime.claims import Heartbeat, check_cancelled

@@ -24,18 +24,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.errors import InvalidInput
-from sluice.contracts.event import Event
-from sluice.contracts.ids import new_event_id, new_run_id
+from sluice.contracts.event import Event, Next, new_event_id, new_run_id
 from sluice.contracts.operations.dead_letters import DeadLetterPage
-from sluice.contracts.outcome import Next
 from sluice.ledger.events.outbox import WakeUp
 from sluice.ledger.ledger import Ledger, NewRun
 from sluice.workers.broker import celery_app as app_module
 from sluice.workers.broker import redis_channel as channel_module
-from sluice.workers.broker.celery_app import HANDLE_TASK, make_app
-from sluice.workers.broker.keys import Keys
+from sluice.workers.broker.celery_app import make_app
+from sluice.workers.broker.keys import HANDLE_TASK, Keys, reason_of, wake_up_in
 from sluice.workers.broker.transport import Transport
-from sluice.workers.broker.wake_up import reason_of, wake_up_in
 from sluice.workers.settings import Settings
 from tests.support.ledger_story import page
 from tests.support.repository import REPOSITORY
@@ -493,7 +490,8 @@ PROGRAM = """
 import sys, time, warnings, redis
 from celery.exceptions import SecurityWarning
 from pathlib import Path
-from sluice.workers.broker.celery_app import HANDLE_TASK, make_app
+from sluice.workers.broker.celery_app import make_app
+from sluice.workers.broker.keys import HANDLE_TASK
 from sluice.workers.settings import Settings
 
 folder, name, pool, concurrency, pause = sys.argv[1:]
@@ -595,7 +593,7 @@ def test_a_worker_that_is_killed_between_taking_and_refusing_loses_no_garbage(
 PRODUCT = """
 import sys
 from pathlib import Path
-from sluice.contracts.outcome import Done
+from sluice.contracts.event import Done
 from sluice.workers import handlers
 from sluice.workers.processes.worker import run_worker
 from sluice.workers.settings import Settings

@@ -12,10 +12,8 @@ import pytest
 
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import BudgetExhausted, Fenced, InvalidInput, Overloaded, TimedOut, Unavailable
-from sluice.contracts.event import Event, Queue
-from sluice.contracts.ids import new_run_id
+from sluice.contracts.event import CostlyFailure, DeadLetter, Done, Event, Next, Outcome, Queue, Retry, new_run_id
 from sluice.contracts.ingest import CrawlDirected, SearchDirected
-from sluice.contracts.outcome import CostlyFailure, DeadLetter, Done, Next, Outcome, Retry
 from sluice.ledger import sqlite_writers
 from sluice.ledger.ledger import Claim, NewRun
 from sluice.workers import task

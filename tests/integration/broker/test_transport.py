@@ -10,14 +10,12 @@ import pytest
 import redis
 
 from sluice.contracts.errors import Unavailable
-from sluice.contracts.event import QUEUES, Event, Gap, GapFound
-from sluice.contracts.ids import new_event_id, new_run_id
+from sluice.contracts.event import QUEUES, Event, Gap, GapFound, new_event_id, new_run_id
 from sluice.contracts.retrieval import Query
 from sluice.ledger.events.outbox import WakeUp
 from sluice.workers.broker import transport as transport_module
-from sluice.workers.broker.keys import Keys
+from sluice.workers.broker.keys import Keys, wake_up_in
 from sluice.workers.broker.transport import Transport
-from sluice.workers.broker.wake_up import wake_up_in
 from tests.support.ledger_story import page
 from tests.support.valkey import Valkey
 

@@ -13,9 +13,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sluice.cli.main import app
-from sluice.contracts.event import Event
+from sluice.contracts.event import Event, Next
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.outcome import Next
 from sluice.ledger.ledger import Ledger, NewRun
 from sluice.workers.service.callers import ApiKeys
 from tests.support.gate_model import small_model, write_small_model

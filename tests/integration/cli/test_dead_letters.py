@@ -15,10 +15,8 @@ from typer.testing import CliRunner, Result
 
 from sluice.cli.command import moment
 from sluice.cli.main import app
-from sluice.contracts.event import Event, encode
-from sluice.contracts.ids import new_run_id
+from sluice.contracts.event import DeadLetter, Event, Next, encode, new_run_id
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.outcome import DeadLetter, Next
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 from tests.support.served import served
 from tests.support.valkey import Valkey

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
 from sluice.cli.main import app
-from sluice.contracts.outcome import Done
+from sluice.contracts.event import Done
 from sluice.contracts.plan import Plan
 from sluice.ledger.ledger import Ledger
 from tests.support.ledger_story import Clock, Story

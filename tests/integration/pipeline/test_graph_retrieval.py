@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sluice.contracts.api import DocumentsRequest, GateRequest
-from sluice.contracts.graph.retrieval import GraphPath
+from sluice.contracts.graph.model import GraphPath
 from sluice.contracts.index import Answer
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Strategy

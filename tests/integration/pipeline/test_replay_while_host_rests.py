@@ -7,10 +7,9 @@ import time
 import pytest
 
 from sluice.contracts.errors import Unavailable
-from sluice.contracts.event import Body, Queue
+from sluice.contracts.event import Body, DeadLetter, Queue
 from sluice.contracts.ingest import CrawlDirected, SearchDirected
 from sluice.contracts.operations.dead_letters import DeadLetterFilter, ReplayRequest
-from sluice.contracts.outcome import DeadLetter
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site
 

@@ -11,11 +11,10 @@ from sqlalchemy import insert, select, text
 
 from sluice.contracts.api import DocumentsRequest, FeedbackRequest, GateRequest
 from sluice.contracts.errors import Conflict, NotFound
+from sluice.contracts.event import new_run_id
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
-from sluice.contracts.ids import new_run_id
-from sluice.contracts.learning.control import Arm, FlagAction
+from sluice.contracts.learning.control import Arm, FlagAction, RolloutRequest
 from sluice.contracts.learning.events import CONTROL_CORPUS, RolloutChanged
-from sluice.contracts.learning.rollout import RolloutRequest
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import explain
 from sluice.gate.profile import Profile

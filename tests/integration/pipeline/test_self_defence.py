@@ -10,9 +10,8 @@ from sqlalchemy import insert, select, text
 
 from sluice.contracts.api import DocumentsRequest, FeedbackRequest, GateRequest
 from sluice.contracts.errors import NotFound
-from sluice.contracts.event import Event
+from sluice.contracts.event import Event, new_run_id
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
-from sluice.contracts.ids import new_run_id
 from sluice.contracts.learning.control import Defence, DefencePin
 from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefencePinned, DefenceTripped
 from sluice.evaluation.defence import FULL, LEAST, TO_SWITCH

@@ -9,10 +9,9 @@ import redis
 
 from sluice.contracts.api import DocumentsRequest
 from sluice.contracts.document import document_id_for
-from sluice.contracts.event import Event
+from sluice.contracts.event import Done, Event, Outcome
 from sluice.contracts.index import DocumentIndexed
 from sluice.contracts.ingest import CrawlDirected, PageWithdrawn, SearchCompleted, SearchResult
-from sluice.contracts.outcome import Done, Outcome
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.trust.source_trust import submission_id_for
 from sluice.workers.handlers import HANDLERS

@@ -12,8 +12,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sluice.contracts.event import Event
-from sluice.contracts.outcome import Done
+from sluice.contracts.event import Done, Event
 from sluice.ingest.browser.browser import Browser
 from sluice.workers import handlers
 from sluice.workers.broker import celery_app

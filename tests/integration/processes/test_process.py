@@ -15,10 +15,8 @@ import pytest
 from sqlalchemy import text
 
 from sluice.contracts.errors import InvalidSetting
-from sluice.contracts.event import Event
-from sluice.contracts.ids import new_run_id
+from sluice.contracts.event import Event, Next, new_run_id
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.outcome import Next
 from sluice.ingest.browser.launch import find_chromium
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger, NewRun

@@ -19,9 +19,7 @@ import pytest
 
 from sluice.cli.instance.doctor import checks_of
 from sluice.contracts.errors import Conflict, InvalidSetting
-from sluice.contracts.event import Event
-from sluice.contracts.ids import new_run_id
-from sluice.contracts.outcome import Next
+from sluice.contracts.event import Event, Next, new_run_id
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 from sluice.workers.broker.transport import Transport
 from sluice.workers.processes.kernel import (

@@ -10,7 +10,7 @@ from sluice.cli import command, connection
 from sluice.cli.agent.ask import choose_plan
 from sluice.cli.operate import running
 from sluice.cli.operate.generations import choose_model
-from sluice.contracts import api, event, ingest, outcome, retrieval
+from sluice.contracts import api, event, ingest, retrieval
 from sluice.contracts.errors import InvalidInput as Refused
 from sluice.contracts.learning import control as control_contracts
 from sluice.contracts.learning import run_outcome
@@ -29,7 +29,7 @@ from sluice_client.errors import InvalidInput
         ("Strategy", tuple(retrieval.Strategy)),
         ("Render", get_args(ingest.Render)),
         ("RunKind", get_args(api.RunKind)),
-        ("DeadLetterReason", get_args(outcome.DeadLetterReason)),
+        ("DeadLetterReason", get_args(event.DeadLetterReason)),
         ("DeadLetterStatus", get_args(dead_letters.DeadLetterStatus)),
         ("QuarantineState", get_args(quarantine.QuarantineState)),
         ("FeedbackOutcome", get_args(run_outcome.FeedbackOutcome)),

@@ -12,9 +12,7 @@ from filelock import FileLock
 from typer.testing import CliRunner, Result
 
 from sluice.cli.main import app
-from sluice.contracts.event import Event
-from sluice.contracts.ids import new_run_id
-from sluice.contracts.outcome import Done, Next
+from sluice.contracts.event import Done, Event, Next, new_run_id
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 from tests.support.ledger_story import page
 from tests.support.old_ledger import LATER_VERSION, old_ledger_in

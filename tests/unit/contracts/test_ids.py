@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from sluice.contracts.ids import made_at, new_event_id, new_run_id
+from sluice.contracts.event import made_at, new_event_id, new_run_id
 
 
 def test_an_id_tells_when_it_was_made() -> None:

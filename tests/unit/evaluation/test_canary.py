@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bench.canary.simulate import World, simulate
-from sluice.contracts.learning.control import Arm
-from sluice.contracts.learning.rollout import Cause
+from sluice.contracts.learning.control import Arm, Cause
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.evaluation.report import to_markdown

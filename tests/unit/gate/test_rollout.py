@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.gate import Message
-from sluice.contracts.learning.rollout import Cause, Rollout, RolloutStatus
+from sluice.contracts.learning.control import Cause, Rollout, RolloutStatus
 from sluice.gate.learned.rollout import (
     advance,
     arm_of,

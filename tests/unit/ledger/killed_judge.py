@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from sluice.contracts.outcome import Done
+from sluice.contracts.event import Done
 from sluice.ledger.ledger import Ledger
 from tests.support.ledger_story import Clock, Story
 from tests.support.outcome_story import answers, asks_and_decides, cites, says

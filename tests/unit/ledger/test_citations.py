@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sluice.contracts.event import Done, Next
 from sluice.contracts.index import AnswerDirected, AnswerReady, Citation, StaleCitation
-from sluice.contracts.outcome import Done, Next
 from sluice.ledger.retention import Pruning
 from sluice.ledger.trust.citations import CitedChunk
 from tests.support.evaluation_samples import chunk

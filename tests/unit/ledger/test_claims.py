@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select, text
 
 from sluice.contracts.errors import Fenced
-from sluice.contracts.outcome import Done, Next
+from sluice.contracts.event import Done, Next
 from sluice.ledger.dead_letters.audit import actions_on
 from sluice.ledger.ledger import Claim, NotClaimed
 from sluice.ledger.schema.tables import operator_actions

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.contracts.event import Event
+from sluice.contracts.event import Done, Event, Next, Retry
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.outcome import Done, Next, Retry
 from sluice.ledger.events.fair_queue import ANSWERS, BULK
 from sluice.ledger.ledger import Claim
 from tests.support.ledger_story import Story, page

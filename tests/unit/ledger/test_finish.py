@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from sluice.contracts.errors import Fenced, NotFound
-from sluice.contracts.event import Event, Gap
+from sluice.contracts.event import DeadLetter, Done, Event, Gap, Next
 from sluice.contracts.gate import GateRequested
 from sluice.contracts.index import AnswerDirected, DocumentIndexed, GraphDirected, RunFinished
 from sluice.contracts.ingest import PageUnchanged
-from sluice.contracts.outcome import DeadLetter, Done, Next
 from sluice.ledger.retention import Pruning
 from tests.support.ledger_story import NOON, Story, answer, page
 

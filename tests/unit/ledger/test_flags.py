@@ -16,11 +16,10 @@ from sqlalchemy import select
 
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import Conflict
-from sluice.contracts.event import Event
+from sluice.contracts.event import Done, Event, Next
 from sluice.contracts.ingest import SearchDirected
 from sluice.contracts.learning.control import FlagAction, FlagName, FlagState
 from sluice.contracts.learning.events import PendingPurged
-from sluice.contracts.outcome import Done, Next
 from sluice.ledger.learning.flags import FlagChange, StoredFlag
 from sluice.ledger.ledger import Claim, Ledger
 from sluice.ledger.schema.tables import metadata

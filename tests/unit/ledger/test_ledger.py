@@ -16,8 +16,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from sluice.contracts.errors import Conflict, Fenced, InvalidSetting, Unavailable
+from sluice.contracts.event import Done, Next
 from sluice.contracts.ingest import SearchDirected
-from sluice.contracts.outcome import Done, Next
 from sluice.ledger.ledger import Claim, Ledger
 from tests.support.ledger_story import Clock, Story, page
 

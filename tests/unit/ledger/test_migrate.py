@@ -20,8 +20,8 @@ import pytest
 from sqlalchemy import event, inspect, text
 
 from sluice.contracts.errors import Conflict, Unavailable
+from sluice.contracts.event import Done
 from sluice.contracts.ingest import CrawlDirected
-from sluice.contracts.outcome import Done
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Claim, Ledger
 from sluice.ledger.runs import NewRun

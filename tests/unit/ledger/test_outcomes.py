@@ -6,11 +6,11 @@ import pytest
 
 from sluice.contracts.base import BlobRef
 from sluice.contracts.budget import Spend
+from sluice.contracts.event import Done, Next
 from sluice.contracts.gate import FeedbackGiven
 from sluice.contracts.ingest import PageCrawled, PageUnchanged
 from sluice.contracts.learning.control import Control, Defence, ModelUse
 from sluice.contracts.learning.run_outcome import RunOutcome
-from sluice.contracts.outcome import Done, Next
 from sluice.contracts.plan import Plan
 from sluice.contracts.trust import GateCheck
 from sluice.ledger.learning.outcomes import Place

@@ -10,7 +10,7 @@ import pytest
 
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import BudgetExhausted
-from sluice.contracts.outcome import DeadLetter, Done, Next, Retry
+from sluice.contracts.event import DeadLetter, Done, Next, Retry
 from sluice.ledger.events.reservations import NO_CEILING, amounts_of
 from sluice.ledger.ledger import Claim, Ledger
 from tests.support.ledger_story import NOON, Story, page

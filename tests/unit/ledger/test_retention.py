@@ -12,9 +12,8 @@ from sqlalchemy import text
 from sluice.cli.operate.upkeep import age
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused
-from sluice.contracts.event import Event
+from sluice.contracts.event import DeadLetter, Done, Event, Next, Retry
 from sluice.contracts.gate import FeedbackGiven
-from sluice.contracts.outcome import DeadLetter, Done, Next, Retry
 from sluice.ledger import retention
 from sluice.ledger.database import Database
 from sluice.ledger.retention import Pruned, Pruning

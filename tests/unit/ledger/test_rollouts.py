@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.contracts.errors import Conflict
+from sluice.contracts.learning.control import Cause, Rollout
 from sluice.contracts.learning.events import RolloutChanged
-from sluice.contracts.learning.rollout import Cause, Rollout
 from sluice.gate.learned.rollout import advance, begin, event_of, stop
 from sluice.ledger.events import control_runs
 from sluice.ledger.events.control_runs import ControlChange

@@ -7,9 +7,7 @@ import threading
 import pytest
 
 from sluice.contracts.errors import Conflict, NotFound
-from sluice.contracts.event import Event
-from sluice.contracts.ids import new_run_id
-from sluice.contracts.outcome import Done, Next
+from sluice.contracts.event import Done, Event, Next, new_run_id
 from sluice.ledger.ledger import CreatedRun, NewRun
 from tests.support.ledger_story import Story, page
 

@@ -6,10 +6,9 @@ import pytest
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import Fenced
-from sluice.contracts.event import Gap, GapFound
+from sluice.contracts.event import DeadLetter, Discard, Done, Gap, GapFound, Next, Retry
 from sluice.contracts.gate import FeedbackGiven
 from sluice.contracts.index import DocumentIndexed, SnapshotPublished
-from sluice.contracts.outcome import DeadLetter, Discard, Done, Next, Retry
 from tests.support.ledger_story import Story, page
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

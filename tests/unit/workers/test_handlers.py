@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from sluice.contracts.document import ChunkBatch, Document, Provenance
-from sluice.contracts.event import Event
+from sluice.contracts.event import Done, Event
 from sluice.contracts.ingest import ChunkFact, ChunksEmbedded, DocumentChunked
-from sluice.contracts.outcome import Done
 from sluice.ingest.chunk.chunk import chunk_and_tokenize, chunk_batch
 from sluice.ingest.embed.tokens import load_tokenizer, tokenizer_sha256
 from sluice.ingest.extract.extract import extract_document

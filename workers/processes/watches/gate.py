@@ -19,7 +19,7 @@ import structlog
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import Conflict
-from sluice.contracts.learning.rollout import Cause, Rollout
+from sluice.contracts.learning.control import Cause, Rollout
 from sluice.contracts.plan import Plan
 from sluice.evaluation.evaluator import Evaluator, Windowing, summarise_windows
 from sluice.gate.learned.rollout import advance, note_verdict, stop

@@ -12,16 +12,18 @@ from sluice.contracts.api import DefenceView
 from sluice.contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound
 from sluice.contracts.learning.control import (
     Arm,
+    Cause,
     DefenceName,
     DefencePin,
     FlagAction,
     FlagName,
     FlagResult,
     FlagState,
+    Rollout,
+    RolloutRequest,
     Step,
 )
 from sluice.contracts.learning.events import DefenceHealed, DefencePinned
-from sluice.contracts.learning.rollout import Cause, Rollout, RolloutRequest
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.evaluation.defence import ALL, DefenceState, Scope, heal, named, stepping_back, trip

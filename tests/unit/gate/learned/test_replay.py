@@ -10,8 +10,7 @@ import pytest
 
 from sluice.contracts.event import Event, decode, encode
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
-from sluice.contracts.learning.control import Control
-from sluice.contracts.learning.rollout import Cause
+from sluice.contracts.learning.control import Cause, Control
 from sluice.gate.decide import decide, explain, needs_model
 from sluice.gate.learned.model import GateModel
 from sluice.gate.learned.rollout import advance, begin, draw

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import Corrupted, Unavailable
-from sluice.contracts.graph.model import CitationRow, DocumentRow
-from sluice.contracts.graph.retrieval import GraphHit
+from sluice.contracts.graph.model import CitationRow, DocumentRow, GraphHit
 from sluice.graph.arm import DAMAGED, NO_GRAPH, Arm
 from sluice.graph.cypher.engine_file import FOLDER
 from sluice.graph.generations.publish import (

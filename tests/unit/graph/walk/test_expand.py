@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.contracts.graph.model import CitationRow, EdgeType, NodeLabel, Origin
-from sluice.contracts.graph.retrieval import Expansion, GraphHit
+from sluice.contracts.graph.model import CitationRow, EdgeType, Expansion, GraphHit, NodeLabel, Origin
 from sluice.graph.generations.view import GraphView
 from sluice.graph.walk.expand import UNASKED, expand
 from sluice.graph.walk.question import names_in

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
-from sluice.contracts.graph.retrieval import GraphPath, PathStep
+from sluice.contracts.graph.model import EdgeType, GraphPath, NodeLabel, Origin, PathStep
 from sluice.graph.walk.paths import without_loops
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.contracts.graph.model import Origin
-from sluice.contracts.graph.retrieval import Expansion, GraphHit
+from sluice.contracts.graph.model import Expansion, GraphHit, Origin
 from sluice.graph.generations.view import GraphView
 from sluice.graph.walk.expand import expand
 from sluice.graph.walk.nodes import Kind

@@ -11,8 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
-from sluice.contracts.graph.retrieval import Expansion, GraphCandidate, GraphHit, GraphPath, PathStep
+from sluice.contracts.graph.model import (
+    EdgeType,
+    Expansion,
+    GraphCandidate,
+    GraphHit,
+    GraphPath,
+    NodeLabel,
+    Origin,
+    PathStep,
+)
 from sluice.contracts.retrieval import Filters, Query, Retrieval, Strategy
 from sluice.contracts.trust import Inspection, Verdict
 from sluice.index.local.reader import IndexReader

@@ -16,9 +16,8 @@ from sqlalchemy import update
 
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import Conflict, InvalidInput, NotFound
-from sluice.contracts.event import Event
+from sluice.contracts.event import DeadLetter, Done, Event, Next, Outcome
 from sluice.contracts.operations.dead_letters import DeadLetterFilter, DeadLetterPage, ReplayRequest, ReplayView
-from sluice.contracts.outcome import DeadLetter, Done, Next, Outcome
 from sluice.ledger.dead_letters import bulk_replay
 from sluice.ledger.ledger import Claim, Ledger
 from sluice.ledger.schema.tables import dead_letters, runs

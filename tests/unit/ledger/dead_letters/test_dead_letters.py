@@ -16,13 +16,11 @@ from sqlalchemy import text
 
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, MalformedEvent, NotFound, PolicyRefused
-from sluice.contracts.event import Event, Gap, GapFound, decode, encode
+from sluice.contracts.event import DeadLetter, Done, Event, Gap, GapFound, Next, decode, encode, new_run_id
 from sluice.contracts.gate import GateRequested
-from sluice.contracts.ids import new_run_id
 from sluice.contracts.index import DocumentIndexed
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.operations.dead_letters import DeadLetterFilter, DeadLetterPage, DeadLetterView
-from sluice.contracts.outcome import DeadLetter, Done, Next
 from sluice.ledger.events.park import MOST_MESSAGE_CHARACTERS, MOST_STACK_CHARACTERS, fingerprint_of, subject_of
 from sluice.ledger.ledger import NewRun
 from sluice.otel.context import span, use_provider

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from sluice.contracts.event import Done, Next
 from sluice.contracts.gate import GateRequested
 from sluice.contracts.graph.model import DocumentRow, Edge
 from sluice.contracts.index import AnswerDirected, AnswerReady, Citation
-from sluice.contracts.outcome import Done, Next
 from sluice.ledger.graph.changes import Change
 from sluice.ledger.graph.rows import EMPTY_SHA256, GraphRow, Totals, row_sha256, sum_sha256
 from sluice.ledger.graph.store import Graphs

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sluice.contracts.outcome import Done
+from sluice.contracts.event import Done
 from sluice.contracts.plan import Plan
 from sluice.otel import metrics
 from sluice.workers.processes.watches.gate import REFRESH_SECONDS, EvaluationWatch

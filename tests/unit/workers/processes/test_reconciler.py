@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from sluice.contracts.errors import Unavailable
-from sluice.contracts.event import Queue
-from sluice.contracts.outcome import Done, Retry
+from sluice.contracts.event import Done, Queue, Retry
 from sluice.ledger.events.outbox import wake_ups_of
 from sluice.ledger.ledger import WakeUp
 from sluice.workers.processes import reconciler as reconcile

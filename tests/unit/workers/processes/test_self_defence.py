@@ -12,8 +12,7 @@ import pytest
 from sqlalchemy import insert, text
 
 from sluice.contracts.api import DefenceView
-from sluice.contracts.event import Event
-from sluice.contracts.ids import new_run_id
+from sluice.contracts.event import Event, new_run_id
 from sluice.contracts.learning.control import DefenceName
 from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
 from sluice.contracts.plan import Plan

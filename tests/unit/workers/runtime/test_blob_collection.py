@@ -13,9 +13,8 @@ import pytest
 
 from sluice.contracts.base import BlobRef
 from sluice.contracts.errors import PolicyRefused
-from sluice.contracts.event import Event, encode
+from sluice.contracts.event import DeadLetter, Done, Event, encode
 from sluice.contracts.ingest import DocumentsSubmitted, RememberedPage
-from sluice.contracts.outcome import DeadLetter, Done
 from sluice.ledger.blob_references import Place
 from sluice.ledger.database import Database
 from sluice.ledger.retention import Pruning

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.contracts.outcome import Done
+from sluice.contracts.event import Done
 from sluice.evaluation.evaluator import Evaluator, Windowing, summarise_windows
 from sluice.evaluation.run_totals import Summary
 from sluice.workers.processes.watches.gate import EvaluationFeed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.contracts.ids import new_run_id
+from sluice.contracts.event import new_run_id
 from sluice.contracts.learning.control import Defence, DefenceName, Step
 from sluice.evaluation.defence import DefenceState, trip
 from sluice.gate.profile import Profile, load_profiles

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.contracts.errors import NotFound
+from sluice.contracts.event import Done
 from sluice.contracts.index import AnswerStale, StaleCitation
 from sluice.contracts.ingest import DocumentsRemoved
-from sluice.contracts.outcome import Done
 from sluice.ledger.ledger import Claim
 from sluice.ledger.retention import Pruning
 from sluice.workers.handlers import HANDLERS

@@ -6,8 +6,7 @@ import random
 
 from bench.private.made_up import SECRETS
 from sluice.contracts.document import Provenance
-from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
-from sluice.contracts.graph.retrieval import GraphPath, PathStep
+from sluice.contracts.graph.model import EdgeType, GraphPath, NodeLabel, Origin, PathStep
 from sluice.contracts.retrieval import Query
 from sluice.contracts.trust import Inspection, Verdict
 from sluice.otel import metrics

@@ -14,11 +14,9 @@ import pytest
 
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
-from sluice.contracts.event import Event
+from sluice.contracts.event import Done, Event, Next, new_run_id
 from sluice.contracts.gate import GateRequested
-from sluice.contracts.ids import new_run_id
 from sluice.contracts.index import AnswerDirected, AnswerReady
-from sluice.contracts.outcome import Done, Next
 from sluice.contracts.retrieval import Query, RetrievedChunk, Strategy
 from sluice.ingest.embed.port import Embedded
 from sluice.ledger.ledger import NewRun

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from sluice.contracts.event import Event
+from sluice.contracts.event import Done, Event
 from sluice.contracts.index import DocumentIndexed, SnapshotPublished
-from sluice.contracts.outcome import Done
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import read_current_name
 from sluice.index.remote.object_store import ObjectStore, open_store
