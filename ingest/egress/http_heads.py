@@ -12,6 +12,7 @@ lead to all of them. The handshake is read without taking part in it.
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -217,9 +218,6 @@ MAX_HELLO_BYTES = 16_384 + 5
 RECORD_HEADER_BYTES = 5
 
 _HANDSHAKE = 22
-_CLIENT_HELLO = 1
-_SERVER_NAME = 0
-_HOST_NAME = 0
 
 
 class NoHello(ValueError):
@@ -237,49 +235,23 @@ def record_length(start: bytes) -> int:
 
 
 def server_name(record: bytes) -> str | None:
-    """Return the host name that the client requests, or None. Raises NoHello if the record is no whole client hello."""
-    message = _Reader(record[RECORD_HEADER_BYTES:])
-    if message.number(1) != _CLIENT_HELLO:
-        raise NoHello("not a client hello")
-    hello = message.part(3)
-    hello.take(2 + 32)  # version, random
-    for length_bytes in (1, 2, 1):  # session, cipher suites, compression
-        hello.part(length_bytes)
-    extensions = hello.part(2) if hello.left else _Reader(b"")
-    while extensions.left:
-        kind, content = extensions.number(2), extensions.part(2)
-        if kind == _SERVER_NAME:
-            return _first_host_name(content.part(2))
-    return None
+    """Return the host name that the client requests, or None. Raises NoHello if the record is no whole client hello.
 
+    OpenSSL reads it, as the beginning of a handshake that ends once the name is known.
+    """
+    named: list[str | None] = []
 
-def _first_host_name(names: _Reader) -> str | None:
-    while names.left:
-        kind, name = names.number(1), names.part(2)
-        if kind == _HOST_NAME:
-            return name.take(name.left).decode("latin-1")
-    return None
+    def stop(_: ssl.SSLSocket | ssl.SSLObject, name: str | None, __: ssl.SSLContext) -> ssl.AlertDescription:
+        named.append(name)
+        return ssl.ALERT_DESCRIPTION_CLOSE_NOTIFY
 
-
-class _Reader:
-    """Reads the fields of a message from its start."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self._at = 0
-
-    @property
-    def left(self) -> int:
-        return len(self._content) - self._at
-
-    def take(self, count: int) -> bytes:
-        if count > self.left:
-            raise NoHello("a client hello that is cut short")
-        self._at += count
-        return self._content[self._at - count : self._at]
-
-    def number(self, count: int) -> int:
-        return int.from_bytes(self.take(count))
-
-    def part(self, length_bytes: int) -> _Reader:
-        return _Reader(self.take(self.number(length_bytes)))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sni_callback = stop
+    incoming = ssl.MemoryBIO()
+    incoming.write(record)
+    try:
+        context.wrap_bio(incoming, ssl.MemoryBIO(), server_side=True).do_handshake()
+    except ssl.SSLError as error:
+        if not named:
+            raise NoHello(f"no whole client hello ({error.reason or 'cut short'})") from error
+    return named[0]
