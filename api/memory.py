@@ -74,7 +74,7 @@ def record(request: Request, body: IterationSubmission, caller: AnyCaller) -> It
 
 @router.post("/learnings", status_code=202, responses=problem_responses(409, 413, 503, 507), summary="Add a learning")
 def learn(request: Request, body: LearningRequest, caller: AnyCaller) -> LearningResult:
-    """Add a learning. One that repeats an earlier one is counted there; one that contradicts it is kept beside it."""
+    """Add a learning. One that repeats an earlier one is counted there; a near one that differs is kept beside it."""
     with request_span(request, "POST /v1/memory/learnings"):
         memory = instance_of(request).memory.of(body.project, caller)
         return memory.learn(body.feature, body.text, body.reason, body.source, body.iteration, body.task_id)
@@ -114,7 +114,7 @@ def learnings(
     task_id: TaskId = None,
     state: Annotated[LearningState | None, Query(description="Only those; without it all")] = None,
 ) -> Learnings:
-    """Return the learnings, newest last, and the undecided pairs that contradict each other."""
+    """Return the learnings, newest last, and the undecided pairs that differ."""
     with request_span(request, "GET /v1/memory/learnings"):
         return memory.learnings(feature, state=state, task_id=task_id)
 

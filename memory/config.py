@@ -68,7 +68,7 @@ class EmbedderConfig(Value):
 
 
 class ModelConfig(Value):
-    """A language model that distils learnings and tells opposites apart. Off until `url` and `model` are set."""
+    """A language model that distils learnings and finds opposites. Off until `url` and `model` are set."""
 
     url: str | None = None
     """Base URL of an endpoint with OpenAI's chat completions API, including its version."""

@@ -1,8 +1,8 @@
 """How often the check for duplicates merges opposites, and how many paraphrases it recognises.
 
 `python -m bench.memory.duplicates [PAIRS]`: the sets by rule and the pairs written by hand, by topic, and CondaQA's
-development pairs where their file is given: there ten folds by passage, each with weights fitted on the others.
-Beside it the rule that merges what has a Jaccard similarity above 0.7, and the time of a check against 500 learnings.
+development pairs where their file is given. Beside it the rule that merges what has a Jaccard similarity above 0.7, and
+the time of a check against 500 learnings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 from bench.memory.pairs.pair import Pair, condaqa, made, written
 from sluice.contracts.memory.learning import FeatureLearning
 from sluice.memory.learning.deduplication import Conflict, Duplicate, check_deduplication
-from sluice.memory.learning.polarity.compare import compare
 
 MANY_TOPICS = 20
 """A set by rule has few; in one by hand each pair is its own."""
@@ -28,22 +27,22 @@ Verdict = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Shares of the pairs of a set: paraphrases recognised, others merged, and either kind taken for a conflict."""
+    """Shares of the pairs of a set: paraphrases recognised, others merged, and either kind shown side by side."""
 
     pairs: int
     recognised: float
     merged: float
-    conflicts: float
-    false_conflicts: float
+    beside: float
+    same_beside: float
 
     def __str__(self) -> str:
-        shares = f"{self.recognised:.3f} | {self.merged:.4f} | {self.conflicts:.3f} | {self.false_conflicts:.3f}"
+        shares = f"{self.recognised:.3f} | {self.merged:.4f} | {self.beside:.3f} | {self.same_beside:.3f}"
         return f"{self.pairs:5} | {shares}"
 
 
 def main() -> None:
     """Prints the tables."""
-    print("set, fold | pairs | paraphrases recognised | others merged | others in conflict | paraphrases in conflict")
+    print("set, fold | pairs | paraphrases recognised | others merged | others side by side | paraphrases side by side")
     for name, pairs in own_sets().items():
         print(f"{name:12} {'all':8} |", rates(pairs, verdict))
         print(f"{name:12} {'Jaccard':8} |", rates(pairs, jaccard_verdict))
@@ -52,7 +51,7 @@ def main() -> None:
         ):
             print(f"{name:12} {topic:8} |", rates([pair for pair in pairs if pair.topic == topic], verdict))
     if len(sys.argv) > 1:
-        print_condaqa(condaqa(Path(sys.argv[1])))
+        print(f"{'condaqa':12} {'all':8} |", rates(condaqa(Path(sys.argv[1])), verdict))
     print_times()
 
 
@@ -104,31 +103,12 @@ def jaccard_verdict(kept: str, new: str) -> str:
     return "duplicate" if len(one & other) > 0.7 * len(one | other) else "unique"
 
 
-def print_condaqa(pairs: list[Pair]) -> None:
-    """The weights of the product saw all of these, so folds with weights that did not are the figure."""
-    from bench.memory.prose import FOLDS, THRESHOLD, features, folds_of, is_vetoed, left_out, row
-
-    print(f"{'condaqa':12} {'seen':8} |", rates(pairs, verdict))
-    print(f"{'condaqa':12} {'Jaccard':8} |", rates(pairs, jaccard_verdict))
-    x = np.array([features(pair.one, pair.other) for pair in pairs])
-    y = np.array([pair.label == "paraphrase" for pair in pairs])
-    vetoed = np.array([is_vetoed(pair) for pair in pairs])
-    same = np.array([compare(pair.one, pair.other).same for pair in pairs])
-    scores = np.where(same, 1.0, left_out(pairs, x, y, 0))
-    for fold in [*range(FOLDS), None]:
-        inside = np.ones(len(y), bool) if fold is None else folds_of(pairs, 0) == fold
-        merged, recognised = row(scores[inside], y[inside], vetoed[inside], THRESHOLD)
-        name = "left out" if fold is None else str(fold)
-        print(f"{'condaqa':12} {name:8} | {inside.sum():5} | {recognised:.3f} | {merged:.4f}")
-
-
 def print_times() -> None:
     """Milliseconds of a check against 500 learnings, each text being new to the process."""
     texts = list(
         dict.fromkeys(text for pairs in own_sets().values() for pair in pairs for text in (pair.one, pair.other))
     )
     kept = [learning(text) for text in texts[:500]]
-    check_deduplication("read the lexicon first", kept[:1])
     spent = []
     for text in texts[500:700]:
         began = time.perf_counter()

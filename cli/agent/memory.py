@@ -135,7 +135,7 @@ def learn(
     iteration: int = 0,
     task_id: int | None = None,
 ) -> Shown:
-    """Add a learning. One that says the same as an earlier one is counted there; an opposite is kept beside it."""
+    """Add a learning. A repetition of one is counted there; what differs is beside it, a correction in its place."""
     about = {"source": source, "iteration": iteration, "task_id": task_id}
     place = {"project": memory.project_path, "feature": feature}
     request = checked(LearningRequest, **place, text=text, reason=reason, **about)
@@ -143,7 +143,8 @@ def learn(
     told = f"{result.verdict}{f' {result.learning.id}' if result.learning else ''}"
     told += f": {result.why}" if result.why else ""
     if (other := result.other) is not None:
-        told += f"\ncontradicts {other.id}: {other.text}\ndecide: sluice memory review {other.id} --keep-over …"
+        word, then = ("differs from", "keep-over …") if result.verdict == "conflict" else ("retires", "restore")
+        told += f"\n{word} {other.id}: {other.text}\ndecide: sluice memory review {other.id} --{then}"
     return Shown(result, told)
 
 
@@ -188,16 +189,17 @@ def _learnings(learnings: Sequence[FeatureLearning], title: str = "learnings") -
 
 
 def _state_of(learning: FeatureLearning) -> str:
-    return f"{learning.state.value}, reviewed" if learning.reviewed else learning.state.value
+    retired = f", retired by {learning.retired_by}" if learning.retired_by else ""
+    return f"{learning.state.value}{', reviewed' if learning.reviewed else ''}{retired}"
 
 
 def _print_learnings(found: Learnings) -> None:
     _learnings(found.learnings).draw()
-    texts = {one.id: one.text for one in found.learnings}
+    told = {one.id: f"{one.text!r} (iteration {one.iteration}, {one.timestamp:%Y-%m-%d})" for one in found.learnings}
     for one, other in found.conflicts:
-        say(f"{one} {texts.get(one, '')!r} contradicts {other} {texts.get(other, '')!r}")
+        say(f"{one} {told.get(one, '')} differs from {other} {told.get(other, '')}")
     for one in found.to_review:
-        say(f"{one} {texts[one]!r} looks like harmful advice: sluice memory review {one} --reviewed, or --reject")
+        say(f"{one} {told[one]} looks like harmful advice: sluice memory review {one} --reviewed, or --reject")
 
 
 # -- reading the memory

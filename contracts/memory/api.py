@@ -82,7 +82,7 @@ class LearningPatch(Value):
     rejected: bool | None = None
     """True: it is no longer offered to prompts; False: it is offered again."""
     keep_over: LearningId | None = None
-    """Id of a contradicting learning to reject in favour of the patched one."""
+    """Id of a differing learning to reject in favour of the patched one."""
     source: LearningSource = LearningSource.HUMAN
     """The author of the change: `Human`, or `OpusReviewed` for a reviewing model. An instance accepts these only from
     operators' keys; for an agent's key it is `Agent`."""
@@ -96,7 +96,7 @@ class LearningResult(Value):
     learning: FeatureLearning | None = None
     """The current learning: the new one, or the one that it repeats. None if it was refused."""
     other: Annotated[FeatureLearning | None, Field(exclude_if=is_none)] = None
-    """The learning that it contradicts."""
+    """The learning from which it differs, or that it retired as wrong."""
     why: str = ""
     run: RunAccepted | None = None
 

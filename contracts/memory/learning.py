@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sluice.contracts.base import Moment, Switch, Value, is_empty
+from sluice.contracts.base import Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.memory.names import FeatureName
 
 MAX_LEARNING_CHARACTERS = 500
@@ -64,7 +64,9 @@ class FeatureLearning(Value):
     reviewed: bool = False
     state: LearningState = LearningState.ACTIVE
     conflicts_with: Annotated[tuple[LearningId, ...], Field(exclude_if=is_empty)] = ()
-    """Learnings that contradict it, until somebody decides between them."""
+    """Near learnings that differ from it, until somebody decides between them."""
+    retired_by: Annotated[LearningId | None, Field(exclude_if=is_none)] = None
+    """The learning that stands in its place: one that named it as wrong, or was chosen over it."""
     shown: Annotated[int, Field(ge=0)] = 0
     """Number of iterations whose prompt contained it."""
     used: Annotated[int, Field(ge=0)] = 0

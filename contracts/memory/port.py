@@ -54,8 +54,7 @@ class MemoryPort(Protocol):
         iteration: int = 0,
         task_id: int | None = None,
     ) -> LearningResult:
-        """Add a learning. A repetition is counted at the earlier one; a contradiction is kept beside it. Raises
-        `InvalidInput` if the text or the reason is empty or too long."""
+        """Add a learning, or count a repetition. Raises `InvalidInput` if text or reason is empty or too long."""
         ...
 
     def patch(self, feature: str, learning_id: str, change: LearningPatch) -> FeatureLearning:

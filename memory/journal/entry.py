@@ -91,7 +91,7 @@ class LearningReviewed(Value):
 
 
 class ConflictFound(Value):
-    """Two learnings contradict each other. Both stand until somebody decides, or an iteration's outcome does."""
+    """Two near learnings differ. Both stand until somebody decides, or an iteration's outcome does."""
 
     kind: Literal["conflict"] = "conflict"
     learning_id: LearningId
@@ -100,7 +100,10 @@ class ConflictFound(Value):
 
 
 class ConflictResolved(Value):
-    """A conflict between two learnings was decided: `kept` stays; None: there is no contradiction, both stay."""
+    """It was decided between two learnings: `kept` stays and stands in the other's place; None: both stay.
+
+    A correction decides too, between itself and the learning that it names as wrong.
+    """
 
     kind: Literal["conflict_resolved"] = "conflict_resolved"
     learning_id: LearningId

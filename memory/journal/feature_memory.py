@@ -61,6 +61,18 @@ class FeatureMemory:
         """Return the offered learnings; with `task_id`, only those of the whole feature and of that task."""
         return [one for one in self.learnings.values() if is_offered(one, task_id)]
 
+    def successors(self, task_id: int | None = None) -> dict[str, str]:
+        """Return, by the id of each retired learning, the offered one that stands in its place now."""
+        found: dict[str, str] = {}
+        for one in self.learnings.values():
+            last, seen = one, {one.id}
+            while last.retired_by in self.learnings and last.retired_by not in seen:
+                last = self.learnings[last.retired_by]
+                seen.add(last.id)
+            if last is not one and is_offered(last, task_id):
+                found[one.id] = last.id
+        return found
+
     def in_order(self) -> list[RecordedIteration]:
         """Return the iterations as they happened: numbers begin anew with a new loop, time does not."""
         return sorted(self.iterations.values(), key=lambda one: one.record.timestamp)

@@ -146,6 +146,7 @@ def _resolve(state: FeatureMemory, resolved: entries.ConflictResolved) -> list[s
             _change(state, one, reviewed=True)
         if resolved.kept is not None:
             _set_state(state, one, LearningState.ACTIVE if one == resolved.kept else LearningState.REJECTED)
+            _change(state, one, retired_by=None if one == resolved.kept else resolved.kept)
     return []
 
 
@@ -187,7 +188,7 @@ def _revive(state: FeatureMemory, learning_id: str) -> None:
 
 def _set_state(state: FeatureMemory, learning_id: str, to: LearningState) -> None:
     """Set the state of a learning. Its undecided conflicts are open while both learnings are offered."""
-    _change(state, learning_id, state=to)
+    _change(state, learning_id, state=to, retired_by=None)
     undecided = state.conflicts | state.dormant_conflicts
     for pair, evidence in undecided.items():
         if learning_id in pair:

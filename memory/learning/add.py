@@ -15,8 +15,16 @@ from sluice.contracts.memory.learning import (
     LearningState,
     learning_id,
 )
-from sluice.memory.journal.entry import ConflictFound, JournalEntry, LearningAdded, LearningRepeated, LearningsPruned
+from sluice.memory.journal.entry import (
+    ConflictFound,
+    ConflictResolved,
+    JournalEntry,
+    LearningAdded,
+    LearningRepeated,
+    LearningsPruned,
+)
 from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.learning.correction import find_corrected
 from sluice.memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique
 from sluice.memory.learning.echo import MOST_VARIATIONS, is_echo, is_variation, without_frame
 from sluice.memory.ports import Sanitise, Sanitised
@@ -31,8 +39,8 @@ def add_learning(
     """Return the verdict on `candidate`, and the entries that record it; `state` is not changed.
 
     Refused: it commands its reader, or nothing of it is left. Echo: an agent repeats its prompt. Duplicate: the earlier
-    one is counted once more and keeps its text. Conflict: both are kept, until somebody decides. Raises `InvalidInput`
-    if the text or the reason is missing or too long.
+    one is counted once more and keeps its text. Conflict: both are kept, until somebody decides. A new one that names
+    an earlier one as wrong takes its place. Raises `InvalidInput` if the text or the reason is missing or too long.
     """
     check(candidate.text, candidate.reason)
     if not candidate.iteration and candidate.source is not LearningSource.HUMAN:
@@ -50,11 +58,12 @@ def add_learning(
         candidate = replace(candidate, text=without_frame(candidate.text) or candidate.text)
     if _is_agents_own(candidate) and is_variation(candidate.text, _variations(state, candidate)):
         return LearningResult(verdict="echo", why=f"{MOST_VARIATIONS} learnings say nearly the same"), []
-    result, entries = _compared(state, candidate, compare, at)
+    is_harmful = text.is_harmful or reason.is_harmful
+    result, entries = _compared(state, candidate, compare, at, may_retire=not is_harmful)
     if _is_agents_own(candidate) and repeats_shown(state, result, candidate.iteration):
         return LearningResult(verdict="echo", learning=result.learning, why="its prompt had shown what it repeats"), []
     cut = f"cut: {', '.join(sorted({*text.cut, *reason.cut}))}" if text.cut or reason.cut else ""
-    to_review = "to be reviewed: it looks like harmful advice" if text.is_harmful or reason.is_harmful else ""
+    to_review = "to be reviewed: it looks like harmful advice" if is_harmful else ""
     why = "; ".join(filter(None, (result.why, cut, to_review)))
     return result.model_copy(update={"why": why}), entries
 
@@ -115,12 +124,14 @@ def _is_agents_own(candidate: Candidate) -> bool:
 
 
 def _compared(
-    state: FeatureMemory, candidate: Candidate, compare: Compare, at: datetime
+    state: FeatureMemory, candidate: Candidate, compare: Compare, at: datetime, *, may_retire: bool
 ) -> tuple[LearningResult, list[JournalEntry]]:
     new = as_learning(state.feature, candidate, at)
     if known := state.learnings.get(new.id):
         return LearningResult(verdict="duplicate", learning=known, why="it was added before"), []
     verdict, existing = _verdict(state, candidate, compare)
+    if not isinstance(verdict, Duplicate) and (corrected := _corrected(state, candidate, new, at, may_retire)):
+        return corrected
     match verdict:
         case Duplicate(existing_index=index, why=why):
             return _repeated(existing[index], candidate, why, at)
@@ -136,6 +147,41 @@ def _compared(
             new = new.model_copy(update={"near_to": (existing[index].id,)})
     added = JournalEntry.of(LearningAdded(learning=new), key=new.id, at=at)
     return LearningResult(verdict="unique", learning=new), [added, *_narrower_set_aside(state, new, at)]
+
+
+def _corrected(
+    state: FeatureMemory, candidate: Candidate, new: FeatureLearning, at: datetime, may_retire: bool
+) -> tuple[LearningResult, list[JournalEntry]] | None:
+    """Return what becomes of a learning that names an earlier one as wrong; None if it names none.
+
+    The earlier one is retired if it is clear which one is meant and the new one may do so; else both are shown. Advice
+    that looks harmful may not.
+    """
+    scope = [] if candidate.observed else _scope(state, candidate)
+    corrected = find_corrected(candidate.text, scope)
+    if corrected is None:
+        return None
+    others = [scope[index] for index in corrected.indices]
+    added = JournalEntry.of(LearningAdded(learning=new), key=new.id, at=at)
+    if may_retire and corrected.is_clear and _may_retire(new, others[0]):
+        why = f"it names {others[0].id} as wrong, which is retired"
+        retired = resolved(new.id, others[0].id, new.id, new.source, f"named as wrong by {new.id}", at)
+        return LearningResult(verdict="unique", learning=new, other=others[0], why=why), [added, retired]
+    why = "it names an earlier learning as wrong"
+    shown = new.model_copy(update={"conflicts_with": tuple(sorted(one.id for one in others))})
+    result = LearningResult(verdict="conflict", learning=shown, other=others[0], why=why)
+    return result, [added, *(conflict(new.id, one.id, why, at) for one in others)]
+
+
+def _may_retire(new: FeatureLearning, other: FeatureLearning) -> bool:
+    """Return whether a correction may put an earlier learning aside, rather than stand beside it.
+
+    It may not if it is of a lower source, of one task where the other is of the whole feature, or of an earlier
+    iteration; and only a person or a reviewing model overrules what was reviewed.
+    """
+    outranks = new.source.priority >= (LearningSource.HUMAN if other.reviewed else other.source).priority
+    is_later = not new.iteration or other.iteration <= new.iteration
+    return outranks and is_later and new.task_id in (None, other.task_id)
 
 
 def as_learning(feature: str, candidate: Candidate, at: datetime) -> FeatureLearning:
@@ -155,22 +201,27 @@ def as_learning(feature: str, candidate: Candidate, at: datetime) -> FeatureLear
 def _verdict(
     state: FeatureMemory, candidate: Candidate, compare: Compare
 ) -> tuple[DeduplicationResult, list[FeatureLearning]]:
-    """Compare with the learnings of the feature and the same task; one for the whole feature contradicts any task's."""
-    learnings = list(state.learnings.values())
-    scope = [one for one in learnings if one.task_id is None]
-    scope += [one for one in learnings if one.task_id is not None and one.task_id == candidate.task_id]
+    """Compare with the learnings of the feature and the same task; one for the whole feature is near to any task's."""
+    scope = _scope(state, candidate)
     if candidate.observed:
         return _as_observed(candidate.text, scope), scope
     verdict = compare(candidate.text, scope)
     if isinstance(verdict, Unique) and candidate.task_id is None:
-        others = [one for one in learnings if one.task_id is not None]
+        others = [one for one in state.learnings.values() if one.task_id is not None]
         if isinstance(narrower := compare(candidate.text, others), Conflict):
             return narrower, others
     return verdict, scope
 
 
+def _scope(state: FeatureMemory, candidate: Candidate) -> list[FeatureLearning]:
+    """Return the learnings of the whole feature, then those of the same task."""
+    learnings = list(state.learnings.values())
+    of_task = [one for one in learnings if one.task_id is not None and one.task_id == candidate.task_id]
+    return [one for one in learnings if one.task_id is None] + of_task
+
+
 def _as_observed(text: str, existing: Sequence[FeatureLearning]) -> DeduplicationResult:
-    """Compare an observed event: it is a duplicate only in the same words, and no event contradicts another."""
+    """Compare an observed event: it is a duplicate only in the same words, and two events are no pair."""
     same = (index for index, one in enumerate(existing) if one.text.casefold() == text.casefold())
     index = next(same, None)
     return Unique() if index is None else Duplicate(index, "the same words")
@@ -211,11 +262,18 @@ def _repeated(
 
 
 def conflict(one: str, other: str, evidence: str, at: datetime) -> JournalEntry:
-    """Build the entry of a conflict between two learnings."""
+    """Build the entry that shows two learnings side by side."""
     first, second = sorted((one, other))
     return JournalEntry.of(
         ConflictFound(learning_id=first, other_id=second, evidence=evidence), key=f"{first}\0{second}", at=at
     )
+
+
+def resolved(one: str, other: str, kept: str | None, source: LearningSource, note: str, at: datetime) -> JournalEntry:
+    """Build the entry of a decision between two learnings; `kept` None: both stay."""
+    first, second = sorted((one, other))
+    body = ConflictResolved(learning_id=first, other_id=second, kept=kept, source=source, note=note)
+    return JournalEntry.of(body, key=f"{first}\0{second}\0{kept}\0{at.isoformat()}", at=at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""Decides whether a learning is new, a duplicate, or a contradiction. Opposites are never merged.
+"""Decides whether a learning is new, a repetition, or to be looked at beside an earlier one.
 
-The rule Jaccard > 0.7 alone would merge "enable X" with "disable X", so it only finds near texts. Between near texts
-the differences count: identifiers, numbers, negations, antonyms, modality, quantifiers and order (`polarity`). A wrong
-`Unique` costs a line of the prompt, a wrong `Duplicate` costs a fact: an uncertain case is `Unique`.
+Only what is the same in words is a repetition: a rule that also merges what is worded alike merges opposites, and a
+wrong `Unique` costs a line of the prompt while a wrong `Duplicate` costs a fact. A near text that differs in a
+negation, a number, a name, an obligation, a contrary word or the order is a `Conflict`: both are shown side by side,
+without a claim that they contradict each other.
 """
 
 from __future__ import annotations
@@ -15,19 +16,13 @@ from typing import get_args
 
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.memory.learning import FeatureLearning
-from sluice.memory.learning.polarity.compare import Comparison, compare
-from sluice.memory.learning.polarity.prose import same_probability, threshold
-from sluice.memory.learning.polarity.restated import is_restated
+from sluice.memory.learning.comparison import compare, is_same
 from sluice.memory.ports import AskModel, JudgePair, Polarity
 
 SAME_SUBJECT = 0.5
-"""Least share of words in common between texts about the same subject."""
-LEAST_SHARED = 0.25
-"""Least share of words in common between short texts that may say the same in another construction."""
+"""Least share of content words in common between texts about the same subject."""
 MOST_COMPARED = 24
-"""Most learnings that are compared in full: 0.2 ms each."""
-PROSE_WORDS = 16
-"""Number of words from which a text is prose, whose edits are weighed; in shorter ones each difference counts."""
+"""Most learnings that are compared in full: 0.1 ms each."""
 MOST_JUDGED = 2
 """Most pairs that a model judges for one new learning."""
 _WORD = re.compile(r"\w\w+")
@@ -50,7 +45,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Contradicts `existing_index`: both are kept and shown for review."""
+    """Near to `existing_index` and different by `why`: both are kept, shown side by side, and may be reviewed."""
 
     existing_index: int
     new_text: str
@@ -63,46 +58,32 @@ DeduplicationResult = Unique | Duplicate | Conflict
 def check_deduplication(
     text: str, existing: Sequence[FeatureLearning], *, judge: JudgePair | None = None
 ) -> DeduplicationResult:
-    """Compare `text` with the existing learnings; a duplicate of one goes before a conflict with another.
+    """Compare `text` with the existing learnings; a duplicate of one goes before a pair with another.
 
-    The words decide, with no model. `judge` decides on the nearest pairs that the words leave open, and its "opposite"
-    overrides an uncertain duplicate; if it fails, such a pair stays apart.
+    The words decide, with no model. `judge` is asked about the nearest texts in which no such difference was found: its
+    "opposite" makes a pair of them; it merges nothing.
     """
-    compared = sorted(
-        ((index, compare(text, existing[index].text)) for index in _candidates(text, existing)),
-        key=lambda pair: (not pair[1].same, -pair[1].similarity),
+    same = next((index for index, one in enumerate(existing) if is_same(text, one.text)), None)
+    if same is not None:
+        return Duplicate(same, "the same words")
+    compared = ((index, compare(text, existing[index].text)) for index in _candidates(text, existing))
+    near = sorted(
+        (pair for pair in compared if pair[1].similarity >= SAME_SUBJECT), key=lambda pair: -pair[1].similarity
     )
-    letters = " ".join(text.split())
-    for index, learning in enumerate(existing):
-        if " ".join(learning.text.split()) == letters:
-            return Duplicate(index, "the same text")
-    doubtful = []
-    for index, comparison in compared:
-        if comparison.same:
-            return Duplicate(index, "says the same")
-        if _is_probably_the_same(text, existing[index].text, comparison):
-            doubtful.append((index, comparison))
-    if judge is None and doubtful:
-        return Duplicate(doubtful[0][0], "says probably the same")
-    for index, comparison in compared:
-        if comparison.opposite and comparison.similarity >= SAME_SUBJECT and (index, comparison) not in doubtful:
+    for index, comparison in near:
+        if comparison.differences:
             return Conflict(index, text, ", ".join(comparison.differences))
-    near = [(index, comparison) for index, comparison in compared if comparison.similarity >= SAME_SUBJECT]
-    near = doubtful + [pair for pair in near if pair not in doubtful]
-    if judge is not None:
-        decided = _judged(text, existing, [pair for pair in near if not pair[1].is_vetoed][:MOST_JUDGED], judge)
-        if decided is not None:
-            return decided
+    for index, _ in near[: MOST_JUDGED if judge is not None else 0]:
+        if judge is not None and _judged_opposite(text, existing[index].text, judge):
+            return Conflict(index, text, "judged to say the contrary")
     return Unique(near[0][0] if near else None)
 
 
-def _is_probably_the_same(text: str, other: str, comparison: Comparison) -> bool:
-    """Return whether a short text restates another, or an edited paragraph still says the same."""
-    if min(len(text.split()), len(other.split())) < PROSE_WORDS:
-        return comparison.similarity >= LEAST_SHARED and is_restated(text, other, comparison)
-    if comparison.is_vetoed or comparison.similarity < SAME_SUBJECT:
+def _judged_opposite(one: str, other: str, judge: JudgePair) -> bool:
+    try:
+        return judge(one, other) == "opposite"
+    except SluiceError:
         return False
-    return same_probability(text, other) >= threshold()
 
 
 def _candidates(text: str, existing: Sequence[FeatureLearning]) -> list[int]:
@@ -116,21 +97,6 @@ def _candidates(text: str, existing: Sequence[FeatureLearning]) -> list[int]:
 def _word_starts(text: str) -> frozenset[str]:
     """Return the first letters of each word, so that the forms of a word coincide."""
     return frozenset(word[:4] for word in _WORD.findall(text.lower()))
-
-
-def _judged(
-    text: str, existing: Sequence[FeatureLearning], near: Sequence[tuple[int, Comparison]], judge: JudgePair
-) -> DeduplicationResult | None:
-    for index, _ in near:
-        try:
-            judged = judge(text, existing[index].text)
-        except SluiceError:
-            continue
-        if judged == "opposite":
-            return Conflict(index, text, "judged to say the contrary")
-        if judged == "same":
-            return Duplicate(index, "judged to say the same")
-    return None
 
 
 JUDGE_PROMPT = (

@@ -1,9 +1,9 @@
 """Detects text that only repeats what memory printed. It is no new learning and no new observation.
 
-An agent restates its prompt: word by word, shortened, reordered, after "as noted in memory". A sentence is an echo of a
-printed line that says the same by the comparison of learnings, or of one that says more: that has all of its words,
-identifiers and numbers and the same negation, and differs by no antonym, modality or order. So a text that adds
-anything is no echo. It needs no model; `python -m bench.memory.echo` measures its errors (docs/memory/loop.md).
+An agent restates its prompt: word by word, shortened, after "as noted in memory". A sentence is an echo of a printed
+line that has all of its words in the same order, its identifiers and numbers letter by letter, and is negated alike. So
+a text that adds anything, or says it in other words, is no echo. It needs no model; `python -m bench.memory.echo`
+measures its errors (docs/memory/loop.md).
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from sluice.memory.learning.polarity.compare import compare
-from sluice.memory.learning.polarity.restated import is_restated
-from sluice.memory.learning.polarity.tokens import Kind, tokens_of
+from sluice.memory.learning.comparison import compare, read
 from sluice.text.pattern_file import PatternFile
-from sluice.text.words import stem
 
 _FILE = PatternFile(Path(__file__).with_name("echo.toml"))
 
@@ -31,18 +28,22 @@ _PROVENANCE = re.compile(r"(?:\s*\([^()]*\biteration[^()]*\))+\s*$", re.IGNORECA
 _LINE_NUMBER = re.compile(r"(?<=\w):(\d+)\b")
 _QUOTED = re.compile("“([^”]+)”")
 _SENTENCE_END = re.compile(r"(?<=[\w)`'\"”][.;!?])\s+|\n+|\s[-*•]\s")
-_NEGATIONS = frozenset({"not", "no", "never", "without", "neither", "nor", "none", "nothing", "avoid"})
-_TURNED = frozenset({"antonym", "modality", "order"})
+_TURN = "<turn>"
+_TURNING = frozenset({"not", "no", "never", "without", "neither", "nor", "none", "nothing", "avoid", "by"})
+"""Negations, and the word that makes "A reads B" and "A is read by B" two things."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A text as the stems of its content `words`, the parts that must be equal letter by letter, and its negations."""
+    """A text: its content `words` in order, and the `exact` ones: numbers and names, equal letter by letter."""
 
     text: str
-    words: frozenset[str]
+    words: tuple[str, ...]
     exact: frozenset[str]
-    negations: int
+
+    @property
+    def all(self) -> frozenset[str]:
+        return frozenset(self.words) - {_TURN}
 
 
 def without_frame(text: str) -> str:
@@ -55,8 +56,8 @@ def without_frame(text: str) -> str:
 
 def is_echo(text: str, lines: Iterable[str]) -> bool:
     """Return whether each sentence of `text` repeats one of the printed `lines`."""
-    printed = [_parts(line) for line in lines]
-    return bool(printed) and all(any(_says(line, one) for line in printed) for one in _sentences(text))
+    printed = [part for line in lines for part in _parts(line)]
+    return bool(printed) and all(any(_says(part, one) for part in printed) for one in _sentences(text))
 
 
 def is_variation(text: str, others: Iterable[str]) -> bool:
@@ -68,7 +69,7 @@ def is_variation(text: str, others: Iterable[str]) -> bool:
     near = (
         other
         for other in map(_say, others)
-        if said.exact <= other.exact and len(said.words & other.words) >= NEAR * len(said.words)
+        if said.exact <= other.exact and len(said.all & other.all) >= NEAR * len(said.all)
     )
     return sum(1 for _ in islice(near, MOST_VARIATIONS)) == MOST_VARIATIONS
 
@@ -76,49 +77,38 @@ def is_variation(text: str, others: Iterable[str]) -> bool:
 def only_repeats_words(text: str, lines: Iterable[str]) -> bool:
     """Return whether the words of each sentence of `text` all stand in one part of a line, whatever they say there."""
     parts = [part for line in lines for part in _parts(line)]
-    return all(any(one.words <= part.words for part in parts) for one in _sentences(text))
+    return all(any(one.all <= part.all for part in parts) for one in _sentences(text))
 
 
 def _sentences(text: str) -> list[_Said]:
     """Return the sentences of a text, without those that are only a frame, such as "As noted in memory:"."""
     parts = [_say(part) for part in _SENTENCE_END.split(text)]
-    return [part for part in parts if part.words]
+    return [part for part in parts if part.all]
 
 
-def _says(line: Iterable[_Said], sentence: _Said) -> bool:
-    """Return whether a part of the line says the same, or holds all of the sentence while no part contradicts it."""
-    holding = [
-        part
-        for part in line
-        if sentence.words <= part.words
-        and sentence.exact <= part.exact
-        and sentence.negations % 2 == part.negations % 2
-    ]
-    near = [
-        (part, compare(sentence.text, part.text))
-        for part in line
-        if 2 * len(part.words & sentence.words) >= len(sentence.words)
-    ]
-    if any(one.same or is_restated(sentence.text, part.text, one) for part, one in near):
-        return True
-    comparisons = [one for _, one in near]
-    if any(part.words == sentence.words for part in holding):
+def _says(part: _Said, sentence: _Said) -> bool:
+    """Return whether a part of a line holds all that a sentence says, in the same order and turned alike.
+
+    The path of an error stands before its message in a line: one path may stand anywhere.
+    """
+    if not sentence.all <= part.all or (sentence.words.count(_TURN) - part.words.count(_TURN)) % 2:
         return False
-    return bool(holding) and not any(one.opposite or _TURNED.intersection(one.differences) for one in comparisons)
+    paths = [word for word in sentence.exact if "/" in word]
+    rest = iter(part.words)
+    in_order = all(word in rest for word in sentence.words if paths != [word])
+    return in_order and not compare(sentence.text, part.text).differences
 
 
 @lru_cache(maxsize=4096)
 def _parts(line: str) -> tuple[_Said, ...]:
     """Return the parts of a printed line: all of it, its quotations, and each of their sentences."""
     said = [_say(part) for whole in (line, *_QUOTED.findall(line)) for part in (whole, *_SENTENCE_END.split(whole))]
-    return tuple(dict.fromkeys(one for one in said if one.words))
+    return tuple(dict.fromkeys(one for one in said if one.all))
 
 
 @lru_cache(maxsize=4096)
 def _say(text: str) -> _Said:
     bare = _LINE_NUMBER.sub(r" \1", _FILE["frame"].sub(" ", text)).strip(" ,:;.-–—()\"'“”")
-    tokens = [one for one in tokens_of(bare) if one.kind is not Kind.SIGN]
-    words = [one.text for one in tokens if one.kind is Kind.WORD and one.text not in _FILE.words("function_words")]
-    exact = frozenset(one.text for one in tokens if one.kind is not Kind.WORD)
-    said = exact.union(stem(word) for word in words if word not in _NEGATIONS)
-    return _Said(bare, said, exact, sum(word in _NEGATIONS for word in words))
+    tokens = [one for one in read(bare).tokens if one.text not in _FILE.words("function_words") or one.kind != "word"]
+    words = tuple(_TURN if one.text in _TURNING else one.stem for one in tokens)
+    return _Said(bare, words, frozenset(one.stem for one in tokens if one.kind != "word"))

@@ -15,7 +15,6 @@ from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused, first
 from sluice.contracts.memory.api import LearningPatch
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from sluice.memory.journal.entry import (
-    ConflictResolved,
     JournalEntry,
     LearningAdded,
     LearningPatched,
@@ -24,7 +23,7 @@ from sluice.memory.journal.entry import (
     RepetitionUndone,
 )
 from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.learning.add import Candidate, Compare, as_learning, check, conflict, refusals, why_refused
+from sluice.memory.learning.add import Candidate, Compare, as_learning, check, conflict, refusals, resolved, why_refused
 from sluice.memory.learning.deduplication import Conflict
 from sluice.memory.ports import Sanitise
 
@@ -84,7 +83,7 @@ def patch_learning(
         changed = LearningPatched(text=text, reason=reason, task_id=patch.task_id, **said)
         entries.append(JournalEntry.of(changed, key=key, at=at))
         if text is not None:
-            entries += _contradicted(state, learning, text, compare, at)
+            entries += _differing(state, learning, text, compare, at)
     if patch.reviewed is not None or patch.rejected is not None:
         _check_source(learning, patch.source, deciding=True)
         rejected = patch.rejected if patch.rejected is not None else learning.state is LearningState.REJECTED
@@ -116,7 +115,7 @@ def undo_repetition(state: FeatureMemory, entry_id: str, *, at: datetime) -> lis
 def resolve_conflict(
     state: FeatureMemory, one: str, other: str, *, kept: str | None, source: LearningSource, note: str, at: datetime
 ) -> list[JournalEntry]:
-    """Return the entry that decides a conflict between two learnings. `kept` None: there is none; both stay.
+    """Return the entry that decides between two learnings shown side by side. `kept` None: both stay.
 
     Raises `NotFound` if one of them does not exist or they are in no open conflict, `PolicyRefused` if the source is
     neither a person nor a reviewing model, `InvalidInput` if `kept` is another learning.
@@ -128,7 +127,7 @@ def resolve_conflict(
         raise NotFound(f"{one} and {other} are in no open conflict of feature {state.feature}")
     if kept not in (None, one, other):
         raise InvalidInput("kept", f"{kept} is none of the two", f"give {one}, {other}, or nothing")
-    return [_resolved(first, second, kept, source, note, at)]
+    return [resolved(first, second, kept, source, note, at)]
 
 
 def resolve_by_outcome(state: FeatureMemory, at: datetime) -> list[JournalEntry]:
@@ -146,7 +145,7 @@ def resolve_by_outcome(state: FeatureMemory, at: datetime) -> list[JournalEntry]
         kept = proved[0] if proved and disproved else None
         if kept:
             note = f"helped in {kept.helped} iterations, while the other failed again"
-            entries.append(_resolved(*pair, kept.id, LearningSource.AUTO, note, at))
+            entries.append(resolved(*pair, kept.id, LearningSource.AUTO, note, at))
     return entries
 
 
@@ -155,13 +154,6 @@ def find_learning(state: FeatureMemory, learning_id: str) -> FeatureLearning:
     if (learning := state.learnings.get(learning_id)) is None:
         raise NotFound(f"no learning {learning_id} in feature {state.feature}")
     return learning
-
-
-def _resolved(
-    first: str, second: str, kept: str | None, source: LearningSource, note: str, at: datetime
-) -> JournalEntry:
-    body = ConflictResolved(learning_id=first, other_id=second, kept=kept, source=source, note=note)
-    return JournalEntry.of(body, key=f"{first}\0{second}\0{kept}\0{at.isoformat()}", at=at)
 
 
 def _check_source(learning: FeatureLearning, source: LearningSource, *, deciding: bool) -> None:
@@ -187,7 +179,7 @@ def _sanitised(field: str, said: str | None, sanitise: Sanitise) -> str | None:
     return clean.text
 
 
-def _contradicted(
+def _differing(
     state: FeatureMemory, learning: FeatureLearning, text: str, compare: Compare, at: datetime
 ) -> list[JournalEntry]:
     others = [one for one in state.active(learning.task_id) if one.id != learning.id]

@@ -24,9 +24,16 @@ KEPT_FEATURES = 16
 
 
 def search_journal(state: FeatureMemory, query: str, task_id: int | None) -> dict[str, float]:
-    """Return the relevance in (0, 1], by id, of iterations and offered learnings that hold a word of the query."""
-    learnings = tuple((one.id, f"{one.text}\n{one.reason}") for one in state.active(task_id))
-    return _iterations(state, query) | _index_of(learnings).search(query, CANDIDATES)
+    """Return the relevance in (0, 1], by id, of iterations and offered learnings that hold a word of the query.
+
+    A learning that stands in the place of a retired one is found by the words of either.
+    """
+    successors = state.successors(task_id)
+    searched = (*state.active(task_id), *(state.learnings[one] for one in successors))
+    found = _index_of(tuple((one.id, f"{one.text}\n{one.reason}") for one in searched)).search(query, CANDIDATES)
+    for retired, successor in successors.items():
+        found[successor] = max(found.get(successor, 0.0), found.pop(retired, 0.0))
+    return _iterations(state, query) | {key: relevance for key, relevance in found.items() if relevance}
 
 
 @lru_cache(maxsize=KEPT_FEATURES)

@@ -1,7 +1,7 @@
 """The block of memory for an iteration's prompt.
 
 It contains, in this order and within the budget of tokens: the end of the last iterations, with the standing errors and
-the attempts; the learnings that bear most on them, as observations; pairs of learnings that disagree; and earlier
+the attempts; the learnings that bear most on them, as observations, near ones that differ on one line; and earlier
 iterations on the question, if there is one. It is made from the journal's state alone, without index or model, so that
 an iteration always knows what the one before it met. All quotations are sanitised once more.
 """
@@ -58,8 +58,8 @@ def make_prompt_block(
     if max_tokens < 0:
         raise InvalidInput("max_tokens", f"{max_tokens} tokens", "give a budget of 0 or more")
     quote = Quote(sanitise)
-    observations, disagreements = tell_observations(state, quote, task_id=task_id, query=query)
-    sections = (tell_last_iterations(state, quote), observations, disagreements, _earlier(state, quote, query))
+    observations = tell_observations(state, quote, task_id=task_id, query=query)
+    sections = (tell_last_iterations(state, quote), observations, _earlier(state, quote, query))
     chosen = _choose(sections, max_tokens, count_tokens)
     entry = _entry(state.feature, iteration_number, session_id, chosen, now)
     while chosen and count_tokens(_text(entry, chosen)) > max_tokens:

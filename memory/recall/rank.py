@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -17,20 +17,24 @@ from sluice.contracts.memory.model import IterationRecord
 from sluice.memory.journal.feature_memory import FeatureMemory, is_offered
 from sluice.memory.ports import Hits, Sanitise
 from sluice.memory.recall.journal_search import search_journal
-from sluice.memory.recall.weigh import Ages, weigh_learning, weigh_record
+from sluice.memory.recall.weigh import Ages, fared, weigh_learning, weigh_record
 from sluice.memory.sanitise import sanitise_record
 
 
 def rank(state: FeatureMemory, hits: Hits | None, query: str, *, top_k: int, task_id: int | None) -> list[Recollection]:
     """Return at most `top_k` memories. `hits` None: the journal's own words are searched.
 
-    Contradicting learnings stand side by side, even if only one of them was found. Age is counted in iterations: a loop
-    that rested for a month has forgotten nothing.
+    Near learnings that differ stand side by side, even if only one of them was found, and the one that fared best goes
+    first. A learning that stands in the place of a retired one is as relevant as either. Age is counted in iterations:
+    a loop that rested for a month has forgotten nothing.
     """
     if hits is None:
         relevance = search_journal(state, query, task_id)
     else:  # found twice, a document keeps its better relevance
         relevance = {hit.document_id: hit.relevance for hit in sorted(hits.hits, key=lambda hit: hit.relevance)}
+        if successors := set(state.successors(task_id).values()):
+            words = search_journal(state, query, task_id)
+            relevance |= {key: max(relevance.get(key, 0.0), words[key]) for key in successors & words.keys()}
     found = [state.learnings[key] for key in relevance if key in state.learnings]
     others = (state.learnings[key] for one in found for key in one.conflicts_with if key in state.learnings)
     learnings = {one.id: one for one in (*found, *others) if is_offered(one, task_id)}
@@ -47,12 +51,17 @@ def rank(state: FeatureMemory, hits: Hits | None, query: str, *, top_k: int, tas
         return -relevance[key] * weight, -iteration, key
 
     best = heapq.nsmallest(top_k, (key for key in relevance if key in state.iterations or key in learnings), key=order)
-    pairs = ((key, *(learnings[key].conflicts_with if key in learnings else ())) for key in best)
-    chosen = dict.fromkeys(key for pair in pairs for key in pair if key in state.iterations or key in learnings)
+    chosen = dict.fromkeys(each for key in best for each in (_beside(key, learnings) if key in learnings else (key,)))
     return [
         _recollect(key, learnings.get(key) or state.iterations[key].record, relevance.get(key, 0.0), *weigh(key))
         for key in islice(chosen, top_k)
     ]
+
+
+def _beside(key: str, learnings: Mapping[str, FeatureLearning]) -> list[str]:
+    """Return a learning and those that differ from it, the one that fared best first."""
+    group = [key, *(other for other in learnings[key].conflicts_with if other in learnings)]
+    return sorted(group, key=lambda each: -fared(learnings[each]))
 
 
 def _recollect(

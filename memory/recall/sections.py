@@ -6,7 +6,7 @@ Learnings are written as observations with their source, never as rules.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource
@@ -187,7 +187,8 @@ _INNER_QUOTES = str.maketrans("“”", '""')
 
 
 MAX_LEARNINGS = 12
-MAX_CONFLICTS = 4
+MAX_BESIDE = 2
+"""Most learnings that are shown beside one that differs from them."""
 LEARNING_CHARACTERS = 500
 LEAST_FARED = 0.25
 """Least `fared` of a learning in a prompt: seven failures without success fall below it. Recall still finds it."""
@@ -199,18 +200,34 @@ UNRELATED = 0.5
 """Factor for a learning without relation to the question or to the standing errors."""
 
 
-def tell_observations(
-    state: FeatureMemory, quote: Quote, *, task_id: int | None, query: str
-) -> tuple[PromptSection, PromptSection]:
-    """Write the learnings, those on `query` and the standing errors first, and pairs that contradict each other."""
+def tell_observations(state: FeatureMemory, quote: Quote, *, task_id: int | None, query: str) -> PromptSection:
+    """Write the learnings, those on `query` and the standing errors first; near ones that differ stand on one line."""
     best = _best_first(state, task_id, query)
-    offered = {one.id: one for one in best}
-    disputed = list(dict.fromkeys(_pair(one, offered) for one in best if _pair(one, offered)))
-    single = [one for one in best if not _pair(one, offered)]
-    return (
-        _section("Observed on this feature:", single, MAX_LEARNINGS, quote),
-        _disagreements(disputed, offered, quote),
-    )
+    lines: list[PromptLine] = []
+    left = {one.id: one for one in best}
+    for one in best:
+        if one.id not in left:
+            continue
+        if len(lines) == MAX_LEARNINGS:
+            break
+        beside = [left[other] for other in one.conflicts_with if other in left][:MAX_BESIDE]
+        group = sorted((one, *beside), key=lambda each: -fared(each))
+        quoted = ((each, quote(each.text, LEARNING_CHARACTERS, reviewed=each.reviewed)) for each in group)
+        told = [(each, text) for each, text in quoted if text]
+        for each in group:
+            del left[each.id]
+        if told:
+            lines.append(_side_by_side(told))
+    return PromptSection("Observed on this feature:", tuple(lines), left_out=len(left))
+
+
+def _side_by_side(told: Sequence[tuple[FeatureLearning, str]]) -> PromptLine:
+    """Quote one learning, or several that differ, the one that fared best first."""
+    ids = tuple(one.id for one, _ in told)
+    if len(told) == 1:
+        return PromptLine(f"{told[0][1]} ({_provenance(told[0][0])}; verify before relying)", learning_ids=ids)
+    first, *others = (f"{text} ({_provenance(one)})" for one, text in told)
+    return PromptLine(f"{first} differs from {listed(others)}; verify before relying", learning_ids=ids)
 
 
 def _best_first(state: FeatureMemory, task_id: int | None, query: str) -> list[FeatureLearning]:
@@ -243,39 +260,8 @@ def _is_told(one: FeatureLearning, errors: Sequence[tuple[set[str], set[str]]]) 
     return any(message <= words and len(words - line) <= SAYS_NO_MORE for message, line in errors)
 
 
-def _pair(one: FeatureLearning, offered: Mapping[str, FeatureLearning]) -> tuple[str, ...]:
-    """Return the learning and the first offered one that contradicts it, ordered by id; empty if there is none."""
-    others = [other for other in one.conflicts_with if other in offered]
-    return tuple(sorted((one.id, others[0]))) if others else ()
-
-
-def _section(heading: str, learnings: list[FeatureLearning], limit: int, quote: Quote) -> PromptSection:
-    lines: list[PromptLine] = []
-    for position, one in enumerate(learnings):
-        if len(lines) == limit:
-            return PromptSection(heading, tuple(lines), left_out=len(learnings) - position)
-        text = quote(one.text, LEARNING_CHARACTERS, reviewed=one.reviewed)
-        if text:
-            lines.append(PromptLine(f"{text} ({_provenance(one)}; verify before relying)", learning_ids=(one.id,)))
-    return PromptSection(heading, tuple(lines))
-
-
-def _disagreements(pairs: list[tuple[str, ...]], offered: Mapping[str, FeatureLearning], quote: Quote) -> PromptSection:
-    lines: list[PromptLine] = []
-    for pair in pairs[:MAX_CONFLICTS]:
-        both = [offered[one] for one in pair]
-        told = [(quote(one.text, LEARNING_CHARACTERS, reviewed=one.reviewed), one) for one in both]
-        sides = " / ".join(f"{text} ({_provenance(one)})" for text, one in told if text)
-        shown = tuple(one.id for text, one in told if text)
-        if len(shown) > 1:
-            lines.append(PromptLine(f"Observations disagree: {sides}; verify before relying", learning_ids=shown))
-        elif shown:
-            lines.append(PromptLine(f"{sides}; disputed, verify before relying", learning_ids=shown))
-    return PromptSection("Undecided:", tuple(lines), left_out=2 * max(0, len(pairs) - MAX_CONFLICTS))
-
-
 def _provenance(one: FeatureLearning) -> str:
-    seen = [f"seen in iteration {one.iteration}" if one.iteration else "written outside of iterations"]
+    seen = [f"seen in iteration {one.iteration}" if one.iteration else f"written on {one.timestamp:%Y-%m-%d}"]
     if one.hit_count > 1:
         seen.append(f"observed {one.hit_count} times")
     seen.append(f"source {one.source}")

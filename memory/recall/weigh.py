@@ -161,7 +161,7 @@ MOST_DOUBLINGS = 4
 HELPED_GAIN = 0.3
 """Largest gain, for a learning that helped each time. One that failed each time falls towards 0 instead."""
 CONFLICT_WEIGHT = 0.8
-"""Factor for a learning that another one contradicts."""
+"""Factor for a learning from which a near one differs."""
 
 
 class Ages:

@@ -168,7 +168,8 @@ class InstanceMemory:
         metrics.MEMORY_LEARNINGS.labels(result.verdict).inc()
         if result.learning is None or result.verdict not in ("unique", "conflict"):
             return result
-        return result.model_copy(update={"run": self._tell_changed(feature, [result.learning.id])})
+        changed = [one.id for one in (result.learning, result.other) if one]  # `other` may be retired
+        return result.model_copy(update={"run": self._tell_changed(feature, changed)})
 
     def patch(self, feature: str, learning_id: str, change: LearningPatch) -> FeatureLearning:
         """Implement `MemoryPort.patch`. Also raises `Forbidden` if the key may not speak for a person."""

@@ -261,8 +261,8 @@ class GateMemory(Step):
     """Recalls what an agent's memory holds on a question, as texts that the gate may count beside the session's.
 
     They show whether the agent knows enough, and are never cited. As they may lower the plan, each text is sanitised
-    once more. A text in which a command is found counts for nothing, as do a learning that another contradicts, and an
-    iteration that did not succeed.
+    once more. A text in which a command is found counts for nothing, as do a learning from which another differs, and
+    an iteration that did not succeed.
     """
 
     memories: ProjectMemories

@@ -196,7 +196,7 @@ class Operations:
     def learnings(
         self, project: str, feature: str, *, state: str | None = None, task_id: int | None = None
     ) -> Call[models.Learnings]:
-        """Return the learnings of a feature, with those that contradict each other."""
+        """Return the learnings of a feature, with the pairs that differ."""
         return get("/v1/memory/learnings", project=project, feature=feature, state=state, task_id=task_id)
 
     @operation

@@ -141,12 +141,13 @@ PROBLEMS: Sequence[Problem] = (
 )
 """Five problems that a task meets one after the other."""
 
-_QUOTED = re.compile("^\\| (?:Observations disagree: )?“(.+?)” \\(", re.MULTILINE)
+_LEARNINGS = re.compile("^\\| “.+” \\(.+$", re.MULTILINE)
+_QUOTED = re.compile("“(.+?)” \\(")
 
 
 def learnings_told(block: PromptBlock) -> list[str]:
     """The texts of the learnings that a block quotes, in its order."""
-    return _QUOTED.findall(block.text)
+    return [text for line in _LEARNINGS.findall(block.text) for text in _QUOTED.findall(line)]
 
 
 Restate = Callable[[str, random.Random], str]

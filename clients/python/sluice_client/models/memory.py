@@ -43,6 +43,7 @@ class FeatureLearning(Model):  # One learning
     reviewed: bool = False
     state: LearningState = 'active'
     conflicts_with: list[str] = []
+    retired_by: str | None = None
     shown: int = 0
     used: int = 0
     helped: int = 0

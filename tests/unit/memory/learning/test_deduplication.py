@@ -32,7 +32,7 @@ class Judge:
 
 def test_a_duplicate_goes_before_a_conflict_with_another():
     existing = kept("Never use mocks in tests", "Run black on commit", "Use mocks in tests")
-    found = check_deduplication("You should use mocks in tests", existing)
+    found = check_deduplication("use `mocks` in tests.", existing)
     assert isinstance(found, Duplicate)
     assert found.existing_index == 2
 
@@ -43,19 +43,18 @@ def test_a_conflict_names_the_other_and_why():
 
 
 def test_what_is_near_and_says_something_else_is_linked():
-    existing = kept("Run black on commit", "Set the pool size of the worker to 30")
-    assert check_deduplication("Set the pool size of the worker to 50", existing) == Unique(near_index=1)
+    existing = kept("Run black on commit", "The worker writes its log to the shared volume")
+    assert check_deduplication("The log of the worker is on the shared volume", existing) == Unique(near_index=1)
 
 
 def test_another_subject_is_linked_to_nothing():
     assert check_deduplication("The API answers 404", kept("Run black on commit")) == Unique()
 
 
-def test_a_judge_is_asked_about_the_near_ones_that_the_words_leave_open():
+def test_a_judge_is_asked_about_the_near_ones_that_the_words_leave_open_and_merges_nothing():
     judge = Judge("same")
     found = check_deduplication(NEAR[1], kept("Run black on commit", NEAR[0]), judge=judge)
-    assert isinstance(found, Duplicate)
-    assert found.existing_index == 1
+    assert found == Unique(near_index=1)
     assert judge.asked == [(NEAR[1], NEAR[0])]
 
 
@@ -72,7 +71,7 @@ def test_a_judge_that_fails_or_does_not_know_leaves_both(answer: Polarity | Exce
 def test_a_judge_is_not_asked_where_the_words_decide():
     judge = Judge("same")
     existing = kept("Set the pool size of the worker to 30", "Use mocks in tests")
-    assert isinstance(check_deduplication("Set the pool size of the worker to 50", existing, judge=judge), Unique)
+    assert isinstance(check_deduplication("Set the pool size of the worker to 50", existing, judge=judge), Conflict)
     assert isinstance(check_deduplication("Never use mocks in tests", existing, judge=judge), Conflict)
     assert isinstance(check_deduplication("use mocks in tests.", existing, judge=judge), Duplicate)
     assert judge.asked == []
@@ -83,14 +82,6 @@ def test_a_judge_is_asked_about_few_pairs():
     existing = kept(*(f"Flush the {word} buffer in the nightly export" for word in ("sort", "page", "join", "log")))
     check_deduplication(NEAR[1], existing, judge=judge)
     assert 0 < len(judge.asked) <= MOST_JUDGED
-
-
-def test_a_judge_stands_against_a_duplicate_that_is_only_probable():
-    one = "Adults lack incisors, canines, and premolars, and instead have eight grinding teeth on each side of the jaw."
-    other = one.replace("lack", "have no")
-    assert check_deduplication(other, kept(one)) == Duplicate(0, "says probably the same")
-    assert isinstance(check_deduplication(other, kept(one), judge=Judge("opposite")), Conflict)
-    assert check_deduplication(other, kept(one), judge=Judge(Unavailable("away"))) == Unique(near_index=0)
 
 
 @given(st.text(min_size=1, max_size=200).filter(lambda text: text.strip()))

@@ -121,12 +121,11 @@ def test_learnings_are_observations_with_their_source() -> None:
     assert block.learning_ids == printed.learning_ids == (one.id,)
 
 
-def test_learnings_that_disagree_stand_on_one_line() -> None:
-    one, other = learning("Use the cache", 2), learning("Never use the cache", 5)
+def test_near_learnings_that_differ_stand_on_one_line_the_one_that_fared_best_first() -> None:
+    one, other = learning("Use the cache", 2, failed_again=1), learning("Never use the cache", 5, helped=1)
     block, _ = block_of(memory_of(one, other, conflict(one, other)))
-    line = next(line for line in block.text.split("\n") if "disagree" in line)
-    assert "“Use the cache” (seen in iteration 2" in line
-    assert "“Never use the cache” (seen in iteration 5" in line
+    line = next(line for line in block.text.split("\n") if "differs from" in line)
+    assert line.index("“Never use the cache” (seen in iteration 5") < line.index("“Use the cache” (seen in iteration 2")
     assert block.text.count("Use the cache") == 1
 
 
