@@ -24,8 +24,7 @@ from tree_sitter import Node
 
 from sluice.contracts.graph.model import GraphDocument
 from sluice.graph.extract.python.edges import python_edges
-from sluice.graph.extract.python.read import Reader
-from sluice.graph.extract.python.scopes import Binding, Scope, ScopeKind, Value, text
+from sluice.graph.extract.python.reading import Binding, Reading, Scope, ScopeKind, Value, chain_of, text
 from sluice.text.grammar import parse
 
 REPOSITORY = Path(__file__).parents[2]
@@ -46,35 +45,28 @@ class Figures(NamedTuple):
     characters: int
 
 
-class _Recorder(Reader):
+class _Recorder(Reading):
     """Remembers where each name stands and in which scope."""
 
     def __init__(self, root: Node) -> None:
         self.places: dict[_Place, tuple[str, Scope]] = {}
         super().__init__(root, "m", "")
 
-    def use(self, node: Node, scope: Scope, is_called: bool = False) -> None:
+    def use(self, node: Node, scope: Scope, is_called: bool) -> None:
         super().use(node, scope, is_called)
-        base: Node | None = node
-        while base is not None and base.type == "attribute":
-            base = base.child_by_field_name("object")
-        if base is not None and base.type == "dotted_name":
-            base = base.named_children[0]
-        if base is not None and base.type == "identifier":
-            self._remember(base, scope)
-
-    def store(self, node: Node, scope: Scope, value: Value) -> None:
-        super().store(node, scope, value)
-        base = node.child_by_field_name("object")
-        if base is not None and base.type == "identifier":
-            self._remember(base, scope)
+        self._remember(chain_of(node)[0][-1], scope)
 
     def bind(self, scope: Scope, node: Node, binding: Binding) -> None:
         super().bind(scope, node, binding)
         self._remember(node, scope)
 
+    def _store(self, node: Node, scope: Scope, value: Value) -> None:
+        super()._store(node, scope, value)
+        self._remember(chain_of(node)[0][-1], scope)
+
     def _remember(self, node: Node, scope: Scope) -> None:
-        self.places[node.start_point.row + 1, node.start_point.column] = text(node), scope
+        if node.type == "identifier":
+            self.places[node.start_point.row + 1, node.start_point.column] = text(node), scope
 
 
 def ours(source: str) -> dict[_Place, tuple[str, str]]:
@@ -82,10 +74,8 @@ def ours(source: str) -> dict[_Place, tuple[str, str]]:
     tree = parse("python", source.encode())
     if tree is None:
         return {}
-    recorder = _Recorder(tree.root_node)
-    recorder.read()
     found: dict[_Place, tuple[str, str]] = {}
-    for place, (name, scope) in recorder.places.items():
+    for place, (name, scope) in _Recorder(tree.root_node).places.items():
         holder = scope.holder(name)
         if holder is None or holder.kind is ScopeKind.MODULE:
             found[place] = name, _GLOBAL

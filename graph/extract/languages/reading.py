@@ -16,7 +16,7 @@ from sluice.graph.extract.languages.c import CPP, C
 from sluice.graph.extract.languages.go import GO
 from sluice.graph.extract.languages.java import JAVA
 from sluice.graph.extract.languages.javascript import JAVASCRIPT, TSX, TYPESCRIPT
-from sluice.graph.extract.languages.rules import Placed, Rules, joined, line_of, text_of
+from sluice.graph.extract.languages.rules import Placed, Rules, joined, last_line_of, line_of, text_of
 from sluice.graph.extract.languages.rust import RUST
 from sluice.text.grammar import grammar_of
 
@@ -211,17 +211,12 @@ class Reading:
 
     def _define(self, path: str, kind: str, whole: Node, placed: Placed) -> None:
         is_private = placed.is_private and not self._is_header
-        found = Definition(path, kind, line_of(whole), _last_line(whole), is_private)
+        found = Definition(path, kind, line_of(whole), last_line_of(whole), is_private)
         before = self.definitions.setdefault(path, found)
         if before is not found and before.kind == "declaration" != kind:
             self.definitions[path] = found
         elif before is not found and kind != "declaration":
             self.overloads.append(found._replace(is_private=before.is_private))
-
-
-def _last_line(node: Node) -> int:
-    row, column = node.end_point.row, node.end_point.column
-    return row if column == 0 and row > node.start_point.row else row + 1
 
 
 def _chain(name: Node, chains: dict[str, tuple[str, str]]) -> tuple[str, ...]:

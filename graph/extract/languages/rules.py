@@ -86,6 +86,12 @@ def line_of(node: Node) -> int:
     return node.start_point.row + 1
 
 
+def last_line_of(node: Node) -> int:
+    """Return the line on which a node ends, from 1."""
+    row, column = node.end_point.row, node.end_point.column
+    return row if column == 0 and row > node.start_point.row else row + 1
+
+
 def placed_as_named(name: Node, whole: Node) -> Placed:
     """Place a definition by its name alone."""
     return Placed(text_of(name))

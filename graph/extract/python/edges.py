@@ -7,8 +7,8 @@ functions it returns, the decorated function's file its decorators. Both are nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -25,19 +25,18 @@ from sluice.contracts.graph.model import (
     unknown,
 )
 from sluice.graph.extract.known_names import known
+from sluice.graph.extract.languages.rules import line_of, stem_of
 from sluice.graph.extract.python.inference import (
     KEPT_BY,
     PROPERTIES,
-    UNKNOWN,
     Inference,
     Kind,
+    Meaning,
     Meanings,
-    choices,
     is_builtin,
     one_of,
 )
-from sluice.graph.extract.python.read import Reader
-from sluice.graph.extract.python.scopes import (
+from sluice.graph.extract.python.reading import (
     Binding,
     Defined,
     Imported,
@@ -47,8 +46,7 @@ from sluice.graph.extract.python.scopes import (
     ScopeKind,
     Use,
     Value,
-    ValueKind,
-    line,
+    chain_of,
     string_content,
     text,
 )
@@ -57,7 +55,6 @@ from sluice.graph.extract.statements import put_together
 from sluice.text.grammar import parse
 
 if TYPE_CHECKING:
-    from tree_sitter import Node as SyntaxNode
     from tree_sitter import Tree
 
 LANGUAGE = "python"
@@ -77,7 +74,10 @@ def python_edges(document: GraphDocument, tree: Tree | None = None) -> list[Edge
     tree = tree or parse("python", document.text.encode("utf-8", "replace"))
     if tree is None:
         return []
-    reading = Reader(tree.root_node, module_name(document), package_name(document)).read()
+    stem = _stem(document)
+    # A page without a path is named by its id, so that two modules never share a name.
+    module = stem.removesuffix(".__init__") or document.document_id
+    reading = Reading(tree.root_node, module, stem.rpartition(".")[0])
     inference = Inference(reading)
     return list(
         put_together(
@@ -91,39 +91,12 @@ def python_edges(document: GraphDocument, tree: Tree | None = None) -> list[Edge
     )
 
 
-_SUFFIXES = (".py", ".pyi", ".pyw")
-_PACKAGE = "__init__"
-
-
-def module_name(document: GraphDocument) -> str:
-    """Return the module's name: `main.workers.handlers` for `main/workers/handlers.py`, the folder's for a package.
-
-    A page without a path is named by its address, or else by its id, so that two modules never share a name.
-    """
-    parts = _parts(document)
-    if len(parts) > 1 and parts[-1] == _PACKAGE:
-        parts = parts[:-1]
-    return ".".join(parts) or document.document_id
-
-
-def package_name(document: GraphDocument) -> str:
-    """Return the package from which relative imports of the file count; empty for a file in no folder."""
-    return ".".join(_parts(document)[:-1])
-
-
-def _parts(document: GraphDocument) -> list[str]:
-    path = document.path
-    if not path and document.url:
-        try:
-            path = urlsplit(document.url).path
-        except ValueError:
-            path = None
-    path = (path or "").replace("\\", "/")
-    for suffix in _SUFFIXES:
-        if path.endswith(suffix):
-            path = path.removesuffix(suffix)
-            break
-    return [part for part in path.split("/") if part not in ("", ".")]
+def _stem(document: GraphDocument) -> str:
+    """Return the file's path, or else that of its address, as a module: `main.workers.handlers`."""
+    try:
+        return stem_of(document.path or urlsplit(document.url or "").path)
+    except ValueError:
+        return ""
 
 
 class _Place(NamedTuple):
@@ -138,38 +111,30 @@ def definition_edges(document: GraphDocument, reading: Reading, inference: Infer
     lines = document.text.count("\n") + 1
     yield _defined(symbol(LANGUAGE, reading.module.name), target, (1, lines), "module")
     for scope in reading.scopes:
-        if scope.kind is ScopeKind.CLASS:
-            yield from _inherited(scope, inference)
-        if scope.kind not in (ScopeKind.MODULE, ScopeKind.CLASS, ScopeKind.FUNCTION):
+        if scope.kind is ScopeKind.INNER:
             continue
-        for name, bindings in _named(scope):
-            qualified = symbol(LANGUAGE, f"{scope.name}.{name}")
+        if scope.kind is ScopeKind.CLASS:
+            bases = [base for meanings in inference.bases(scope) for base in meanings]
+            yield from _bonds(EdgeType.INHERITS, scope.name, bases, line_of(scope.node))
+        for name in scope.bindings | scope.attributes:
+            bindings: list[Binding] = scope.bindings.get(name) or [*scope.attributes[name]]
             places = _places(scope, bindings)
             if not places:
                 continue
-            kind = places[0].kind
-            yield _defined(qualified, target, _pairs(places), kind)
+            qualified, kind = f"{scope.name}.{name}", places[0].kind
+            yield _defined(symbol(LANGUAGE, qualified), target, _pairs(places), kind)
             if kind != "variable":
                 yield _defined(unknown(LANGUAGE, name), target, tuple(place.first for place in places), kind)
             yield from _typed(qualified, scope, bindings, inference)
     yield from _aliases(reading)
 
 
-def _named(scope: Scope) -> Iterator[tuple[str, list[Binding]]]:
-    yield from scope.bindings.items()
-    for name, values in scope.attributes.items():
-        if name not in scope.bindings:
-            yield name, list(values)
-
-
 def _places(scope: Scope, bindings: list[Binding]) -> list[_Place]:
     """Return the places that define the name: all places of functions and classes, the first of a variable."""
     defined = [binding for binding in bindings if isinstance(binding, Defined)]
-    implemented = [binding for binding in defined if _OVERLOAD not in binding.scope.decorators] or defined
+    implemented = [one for one in defined if _OVERLOAD not in one.scope.decorators.values()] or defined
     if implemented:
-        return [
-            _Place(binding.first, binding.last, _kind(scope, binding)) for binding in implemented[:_MOST_DEFINITIONS]
-        ]
+        return [_Place(one.first, one.last, _kind(scope, one)) for one in implemented[:_MOST_DEFINITIONS]]
     if scope.kind is ScopeKind.FUNCTION:
         return []
     kind = "attribute" if scope.kind is ScopeKind.CLASS else "variable"
@@ -191,51 +156,31 @@ def _pairs(places: list[_Place]) -> tuple[int, ...]:
     return lines
 
 
-def _inherited(scope: Scope, inference: Inference) -> Iterator[Edge]:
-    for meanings in inference.bases(scope):
-        for meaning in meanings:
-            if meaning.name != scope.name:
-                line = scope.node.start_point.row + 1
-                yield Edge(
-                    EdgeType.INHERITS,
-                    symbol(LANGUAGE, scope.name),
-                    symbol(LANGUAGE, meaning.name),
-                    meaning.origin,
-                    (line,),
-                )
+def _typed(qualified: str, scope: Scope, bindings: list[Binding], inference: Inference) -> Iterator[Edge]:
+    """Yield the types of a variable's values and of a function's results: their members are looked up there.
 
-
-def _typed(qualified: Node, scope: Scope, bindings: list[Binding], inference: Inference) -> Iterator[Edge]:
-    """Yield the types of a variable's values and of a function's results: their members are looked up there."""
-    if len(bindings) > _MOST_DEFINITIONS:
-        return
-    for binding in bindings:
+    Yields too what a variable or a property is another name for, as in `native_str = to_unicode`.
+    """
+    for binding in bindings if len(bindings) <= _MOST_DEFINITIONS else ():
         if isinstance(binding, Value) and scope.kind is not ScopeKind.FUNCTION:
-            found, line = inference.value(binding), binding.first
+            found = inference.value(binding)
+            same = found if binding.type is None else ()
         elif isinstance(binding, Defined) and binding.scope.kind is ScopeKind.FUNCTION:
-            found, line = inference.result(binding.scope), binding.first
+            found = inference.result(binding.scope)
+            is_property = PROPERTIES.intersection(binding.scope.decorators.values())
+            same = inference.returned(binding.scope) if is_property else ()
         else:
             continue
-        yield from _instances(qualified, found, line)
-        if isinstance(binding, Value) and binding.kind is ValueKind.IS:
-            yield from _stands_for(qualified, found, line)
-        elif isinstance(binding, Defined) and PROPERTIES.intersection(binding.scope.decorators):
-            yield from _stands_for(qualified, inference.returned(binding.scope), line)
+        types = (meaning for meaning in found if meaning.kind is Kind.INSTANCE)
+        yield from _bonds(EdgeType.HAS_TYPE, qualified, types, binding.first)
+        symbols = (meaning for meaning in same if meaning.kind is Kind.SYMBOL)
+        yield from _bonds(EdgeType.ALIAS_OF, qualified, symbols, binding.first)
 
 
-def _instances(qualified: Node, found: Meanings, line: int) -> Iterator[Edge]:
-    for meaning in found:
-        target = symbol(LANGUAGE, meaning.name)
-        if meaning.kind is Kind.INSTANCE and target != qualified:
-            yield Edge(EdgeType.HAS_TYPE, qualified, target, meaning.origin, (line,))
-
-
-def _stands_for(qualified: Node, found: Meanings, line: int) -> Iterator[Edge]:
-    """Yield the original of a variable that is another name for it, as in `native_str = to_unicode`."""
-    for meaning in found:
-        target = symbol(LANGUAGE, meaning.name)
-        if meaning.kind is Kind.SYMBOL and target != qualified:
-            yield Edge(EdgeType.ALIAS_OF, qualified, target, meaning.origin, (line,))
+def _bonds(type_: EdgeType, name: str, to: Iterable[Meaning], line: int) -> Iterator[Edge]:
+    for one in to:
+        if one.name != name:
+            yield Edge(type_, symbol(LANGUAGE, name), symbol(LANGUAGE, one.name), one.origin, (line,))
 
 
 def _aliases(reading: Reading) -> Iterator[Edge]:
@@ -244,23 +189,22 @@ def _aliases(reading: Reading) -> Iterator[Edge]:
     for name, bindings in module.bindings.items():
         for binding in bindings:
             if isinstance(binding, Imported) and binding.target != f"{module.name}.{name}":
-                source = symbol(LANGUAGE, f"{module.name}.{name}")
-                yield Edge(EdgeType.ALIAS_OF, source, symbol(LANGUAGE, binding.target), Origin.IMPORT)
+                yield _alias(f"{module.name}.{name}", binding.target, Origin.IMPORT)
     for target, at in reading.stars:
         if target and target != module.name:
-            everything = symbol(LANGUAGE, f"{module.name}.*")
-            yield Edge(EdgeType.ALIAS_OF, everything, symbol(LANGUAGE, f"{target}.*"), Origin.IMPORT, (at,))
+            yield _alias(f"{module.name}.*", f"{target}.*", Origin.IMPORT)._replace(lines=(at,))
 
 
 def _defined(source: Node, target: Node, lines: tuple[int, ...], kind: str) -> Edge:
     return Edge(EdgeType.DEFINED_IN, source, target, Origin.DEFINITION, lines, kind)
 
 
+def _alias(name: str, of: str, origin: Origin) -> Edge:
+    return Edge(EdgeType.ALIAS_OF, symbol(LANGUAGE, name), symbol(LANGUAGE, of), origin)
+
+
 _KEEPING = KEPT_BY | {"abstractmethod", "overload", "setter", "getter", "deleter", "wraps", "contextmanager"}
 """Decorators that put nothing of their own in a function's place, or nothing that leads anywhere."""
-_MOST_RETURNED = 8
-_DEEPEST = 1
-"""Functions followed: from `return wrapped_by(f)` to the result of `wrapped_by`."""
 
 
 def wrapping_edges(document: GraphDocument, reading: Reading, inference: Inference) -> Iterator[Edge]:
@@ -269,58 +213,32 @@ def wrapping_edges(document: GraphDocument, reading: Reading, inference: Inferen
     for scope in reading.scopes:
         if scope.kind is ScopeKind.CLASS and "__call__" in scope.bindings:
             yield _alias(f"{scope.name}.{RESULT}", f"{scope.name}.__call__", Origin.SCOPE)
-        elif scope.kind is ScopeKind.FUNCTION and scope.returned and scope.node.type != "lambda":
-            for name in dict.fromkeys(_returned(scope, inference, 0)):
+        elif scope.kind is ScopeKind.FUNCTION and scope.node.type != "lambda":
+            for name in dict.fromkeys(_returned(scope, inference)):
                 yield _alias(f"{scope.name}.{RESULT}", name, Origin.SCOPE)
-    for scope, decorator, function in reading.decorated:
-        expression = next(iter(decorator.named_children), None)
-        if expression is None:
-            continue
-        is_made = expression.type == "call"
-        for name, origin in _decorators(expression, scope, inference):
-            yield _alias(f"{function.name}.{DECORATED}", f"{name}.{RESULT}", origin)
-            if is_made:
-                yield Edge(EdgeType.REFERS_TO, source, symbol(LANGUAGE, name), origin, (line(decorator),))
-
-
-def _returned(function: Scope, inference: Inference, depth: int) -> Iterator[str]:
-    """Yield the functions of the file that a function returns, and the `__call__` of instances that it returns."""
-    if function.is_generator or depth > _DEEPEST:
-        return
-    for node in islice((choice for value in function.returned for choice in choices(value)), _MOST_RETURNED):
-        found = inference.of(node, function)
-        called = node.child_by_field_name("function") if not found and node.type == "call" else None
-        for meaning in inference.of(called, function) if called is not None else ():
-            own = inference.own(meaning)
-            if meaning.kind is Kind.SYMBOL and own is not None and own.kind is ScopeKind.FUNCTION:
-                yield from _returned(own, inference, depth + 1)
-        for meaning in found:
-            own = inference.own(meaning)
-            if own is None:
+        for decorator, last in scope.decorators.items():
+            if not last or last in _KEEPING:
                 continue
-            if meaning.kind is Kind.SYMBOL and own.kind is ScopeKind.FUNCTION:
+            expression = decorator.named_children[0]
+            called = expression.child_by_field_name("function")
+            for name, origin in _reached(inference.of(called or expression, scope.around)):
+                wrapper = name
+                if called is not None:  # `@retry(3)`: the result of `retry` is called
+                    wrapper = f"{name}.{RESULT}"
+                    at = (line_of(decorator),)
+                    yield Edge(EdgeType.REFERS_TO, source, symbol(LANGUAGE, wrapper), origin, at)
+                yield _alias(f"{scope.name}.{DECORATED}", f"{wrapper}.{RESULT}", origin)
+
+
+def _returned(function: Scope, inference: Inference) -> Iterator[str]:
+    """Yield the functions of the file that a function returns, and the `__call__` of instances that it returns."""
+    for node in () if function.is_generator else function.returned:
+        for meaning in inference.of(node, function):
+            own = inference.own(meaning)
+            if own is not None and meaning.kind is Kind.SYMBOL and own.kind is ScopeKind.FUNCTION:
                 yield own.name
-            elif meaning.kind is Kind.INSTANCE and "__call__" in own.bindings:
+            elif own is not None and meaning.kind is Kind.INSTANCE and "__call__" in own.bindings:
                 yield f"{own.name}.__call__"
-
-
-def _decorators(expression: SyntaxNode, scope: Scope, inference: Inference) -> Iterator[tuple[str, Origin]]:
-    """Yield the name of a decorator's wrapper: for `@retry(3)`, of the result of `retry`."""
-    is_made = expression.type == "call"
-    node = expression.child_by_field_name("function") if is_made else expression
-    if node is None or node.type not in ("identifier", "attribute"):
-        return
-    name = node if node.type == "identifier" else node.child_by_field_name("attribute")
-    if text(name) in _KEEPING:
-        return
-    for meaning in inference.of(node, scope):
-        if meaning.kind in (Kind.SYMBOL, Kind.INSTANCE):
-            called = meaning.name if meaning.kind is Kind.SYMBOL else f"{meaning.name}.__call__"
-            yield f"{called}.{RESULT}" if is_made else called, meaning.origin
-
-
-def _alias(name: str, of: str, origin: Origin) -> Edge:
-    return Edge(EdgeType.ALIAS_OF, symbol(LANGUAGE, name), symbol(LANGUAGE, of), origin)
 
 
 class References:
@@ -329,156 +247,92 @@ class References:
     def __init__(self, reading: Reading, inference: Inference) -> None:
         self._reading = reading
         self._inference = inference
-        self._has_stars = bool(reading.stars)
         self._lines: dict[_Target, set[int]] = {}
         self._targets: dict[tuple[Scope, str, bool], list[_Target]] = {}
 
     def edges(self, document: GraphDocument) -> Iterator[Edge]:
         """Yield REFERS_TO edges, each with all its lines."""
-        for name, at in self._reading.imports:
-            self._add(name, Origin.IMPORT, at)
-        for name, at in self._reading.stars:
-            self._add(name, Origin.IMPORT, at)
+        for name, at in (*self._reading.imports, *self._reading.stars):
+            self._add([(name, Origin.IMPORT)] if name else [], at)
         for use in reversed(self._reading.uses):  # inner expressions first: their meanings are remembered
             self._read(use)
-        for store in self._reading.stores:
-            if self._inference.receiver(store.scope, store.holder) is None:
-                self._read(Use(store.scope, store.node, False))
         self._exported()
         source = document_node(document.document_id)
         for (name, origin), lines in self._lines.items():
             target = unknown(LANGUAGE, name) if origin is Origin.NAME else symbol(LANGUAGE, name)
             yield Edge(EdgeType.REFERS_TO, source, target, origin, tuple(sorted(lines)))
 
-    def _add(self, name: str, origin: Origin, at: int) -> None:
-        if name:
-            self._lines.setdefault((name, origin), set()).add(at)
-
-    def _read(self, use: Use) -> None:
-        node, scope, found = use.node, use.scope, UNKNOWN
-        if node.type == "identifier":
-            self._name(text(node), scope, line(node), use.is_called)
-            return
-        base, attributes = _chain(node)
-        if base.type == "identifier":
-            name = text(base)
-            self._name(name, scope, line(base), use.is_called and not attributes)
-            if attributes:
-                found = self._inference.of_name(name, scope)
-        else:
-            found = self._inference.of(base, scope)
-            if not attributes:
-                for name, origin in _reached(found):
-                    self._add(name, origin, line(base))
-        for place, attribute in enumerate(attributes):
-            is_last = place == len(attributes) - 1
-            found = self._attribute(found, text(attribute), line(attribute), use.is_called and is_last)
-
-    def _attribute(self, of: Meanings, name: str, at: int, is_called: bool) -> Meanings:
-        if name in known("python_of_every_object"):
-            members = [self._inference.member(meaning, name) for meaning in of] if name == "__class__" else []
-            if is_called:
-                for made, origin in _reached(one_of(members) if members else UNKNOWN):
-                    self._add(made, origin, at)
-            return one_of(members) if members else UNKNOWN
-        if not of:
-            self._add(name, Origin.NAME, at)
-            return UNKNOWN
-        members = []
-        for meaning in of:
-            if meaning.kind in (Kind.SYMBOL, Kind.INSTANCE):
-                self._add(f"{meaning.name}.{name}", meaning.origin, at)
-                member = self._inference.member(meaning, name)
-                if is_called:
-                    self._called(member, at)
-                members.append(member)
-            elif meaning.kind is Kind.BUILTIN:
-                members.append(self._inference.member(meaning, name))
-        return one_of(members) if members else UNKNOWN
-
-    def _called(self, called: Meanings, at: int) -> None:
-        for name, origin in _calls(called):
-            self._add(name, origin, at)
-
-    def _name(self, name: str, scope: Scope, at: int, is_called: bool) -> None:
-        key = (scope, name, is_called)
-        targets = self._targets.get(key)
-        if targets is None:
-            targets = self._targets[key] = list(dict.fromkeys(self._named(name, scope, is_called)))
+    def _add(self, targets: Iterable[_Target], at: int) -> None:
         for target in targets:
             self._lines.setdefault(target, set()).add(at)
+
+    def _read(self, use: Use) -> None:
+        links, attributes = chain_of(use.node)
+        base, is_called = links[-1], use.is_called and not attributes
+        if base.type == "identifier":
+            self._add(self._name(text(base), use.scope, is_called), line_of(base))
+        found = self._inference.of(base, use.scope) if attributes or base.type != "identifier" else ()
+        if is_called and base.type != "identifier":
+            self._add(_reached(found), line_of(base))
+        for attribute in attributes:
+            is_called = use.is_called and attribute == attributes[-1]
+            found = self._attribute(found, text(attribute), line_of(attribute), is_called)
+
+    def _attribute(self, of: Meanings, name: str, at: int, is_called: bool) -> Meanings:
+        """Add the references of an attribute of what `of` means, and of its call; return what it means."""
+        is_defined = name not in known("python_of_every_object")
+        if is_defined:
+            self._add([(f"{one.name}.{name}", one.origin) for one in of if one.kind is not Kind.BUILTIN], at)
+            self._add([] if of else [(name, Origin.NAME)], at)
+        members = [self._inference.member(one, name) for one in of if is_defined or name == "__class__"]
+        if is_called:
+            self._add(_reached(chain.from_iterable(members), has_symbols=not is_defined), at)
+        return one_of(members)
+
+    def _name(self, name: str, scope: Scope, is_called: bool) -> list[_Target]:
+        key = (scope, name, is_called)
+        if key not in self._targets:
+            self._targets[key] = list(dict.fromkeys(self._named(name, scope, is_called)))
+        return self._targets[key]
 
     def _named(self, name: str, scope: Scope, is_called: bool) -> Iterator[_Target]:
         """Yield the symbols that a name refers to at its place."""
         holder = scope.holder(name)
         if holder is None:
             if not is_builtin(name):
-                yield (f"{self._reading.module.name}.{name}", Origin.IMPORT) if self._has_stars else (name, Origin.NAME)
+                is_starred = bool(self._reading.stars)
+                yield (f"{self._reading.module.name}.{name}", Origin.IMPORT) if is_starred else (name, Origin.NAME)
             return
-        if holder.kind is ScopeKind.TYPE_PARAMETERS:
-            return
-        is_public = holder.kind in (ScopeKind.MODULE, ScopeKind.CLASS)
-        bindings = holder.bindings[name]
-        for binding in bindings:
+        is_variable = False
+        for binding in holder.bindings[name]:
             if isinstance(binding, Imported):
                 yield binding.target, Origin.IMPORT
             elif isinstance(binding, Defined):
                 yield binding.scope.name, Origin.SCOPE
-            elif isinstance(binding, Value) and is_public:
-                yield f"{holder.name}.{name}", Origin.SCOPE
-        if is_called and isinstance(bindings[0], Receiver):
-            yield from _reached(self._inference.of_name(name, scope))
-        if any(isinstance(binding, Value) for binding in bindings):
-            yield from self._variable(self._inference.of_name(name, scope), is_called)
-
-    def _variable(self, meanings: Meanings, is_called: bool) -> Iterator[_Target]:
-        """Yield a variable's original, as in `join = os.path.join`, and the targets of its call, as in `Foo()(x)`."""
-        for meaning in meanings:
-            if meaning.kind is Kind.SYMBOL:
-                yield meaning.name, meaning.origin
-        if is_called:
-            yield from _calls(meanings)
+            elif isinstance(binding, Value):
+                is_variable = True
+                if holder.kind in (ScopeKind.MODULE, ScopeKind.CLASS):
+                    yield f"{holder.name}.{name}", Origin.SCOPE
+        if is_variable or (is_called and isinstance(holder.bindings[name][0], Receiver)):
+            # The original of a variable, as in `join = os.path.join`; what a call reaches, as of `cls()`.
+            yield from _reached(self._inference.of_name(name, scope), has_calls=is_called)
 
     def _exported(self) -> None:
         """Add the names in `__all__`."""
         module = self._reading.module
         for binding in module.bindings.get("__all__", ()):
             node = binding.node if isinstance(binding, Value) else None
-            if node is None or node.type not in ("list", "tuple"):
-                continue
-            for entry in node.named_children:
+            for entry in node.named_children if node is not None and node.type in ("list", "tuple") else ():
                 if entry.type == "string" and (name := string_content(entry)).isidentifier():
-                    if module.holder(name) is not None or self._has_stars:
-                        self._name(name, module, line(entry), False)
-                    else:
-                        self._add(f"{module.name}.{name}", Origin.SCOPE, line(entry))
+                    is_bound = module.holder(name) is not None or bool(self._reading.stars)
+                    own = [(f"{module.name}.{name}", Origin.SCOPE)]
+                    self._add(self._name(name, module, False) if is_bound else own, line_of(entry))
 
 
-def _reached(called: Meanings) -> Iterator[_Target]:
-    """Yield the symbols that a call of an expression reaches, with the methods that calls of instances reach."""
-    for meaning in called:
-        if meaning.kind is Kind.SYMBOL:
+def _reached(found: Iterable[Meaning], has_symbols: bool = True, has_calls: bool = True) -> Iterator[_Target]:
+    """Yield the symbols among the meanings of an expression, and the methods that calls of instances reach."""
+    for meaning in found:
+        if has_symbols and meaning.kind is Kind.SYMBOL:
             yield meaning.name, meaning.origin
-    yield from _calls(called)
-
-
-def _calls(called: Meanings) -> Iterator[_Target]:
-    """Yield the methods that calls of instances reach."""
-    for meaning in called:
-        if meaning.kind is Kind.INSTANCE:
+        elif has_calls and meaning.kind is Kind.INSTANCE:
             yield f"{meaning.name}.__call__", meaning.origin
-
-
-def _chain(node: SyntaxNode) -> tuple[SyntaxNode, list[SyntaxNode]]:
-    """Return the first expression of `a.b.c`, and the names of its attributes in order."""
-    attributes: list[SyntaxNode] = []
-    if node.type == "dotted_name" and node.named_children:
-        return node.named_children[0], node.named_children[1:]
-    base: SyntaxNode | None = node
-    while base is not None and base.type == "attribute":
-        node = base
-        attribute = node.child_by_field_name("attribute")
-        if attribute is not None:
-            attributes.append(attribute)
-        base = node.child_by_field_name("object")
-    return base or node, attributes[::-1]

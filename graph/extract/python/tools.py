@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
-from sluice.graph.extract.python.scopes import Reading, Scope, Value, last_line, line, string_content, text
+from sluice.graph.extract.languages.rules import last_line_of, line_of
+from sluice.graph.extract.python.reading import Reading, Scope, Value, string_content, text
 
 if TYPE_CHECKING:
     from tree_sitter import Node as SyntaxNode
@@ -17,16 +18,15 @@ _SERVERS = frozenset({"FastMCP", "Server", "MCPServer", "MCP"})
 def tool_edges(document: GraphDocument, reading: Reading) -> Iterator[Edge]:
     """Yield DEFINED_IN edges of the tools, from `server/tool`, or the tool's name where the server has none."""
     target = document_node(document.document_id)
-    for scope, decorator, function in reading.decorated:
-        expression = next(iter(decorator.named_children), None)
-        called = expression
-        if expression is not None and expression.type == "call":
-            called = expression.child_by_field_name("function")
-        if called is None or called.type != "attribute" or text(called.child_by_field_name("attribute")) != "tool":
+    registered = [(function, one) for function in reading.scopes for one in function.decorators.items()]
+    for function, (decorator, last) in registered:
+        expression = decorator.named_children[0] if last == "tool" else None
+        called = expression.child_by_field_name("function") if expression and expression.type == "call" else expression
+        if called is None or called.type != "attribute":
             continue
-        given = _string_argument(expression, "name", 0) if expression is not called else ""
-        name, server = given or function.name.rpartition(".")[2], _server(called.child_by_field_name("object"), scope)
-        yield _tool(server, name, target, line(decorator), last_line(function.node))
+        name = _string_argument(expression, "name", 0) or function.name.rpartition(".")[2]
+        server = _server(called.child_by_field_name("object"), function.around)
+        yield _tool(server, name, target, line_of(decorator), last_line_of(function.node))
     for scope, call in reading.calls:
         called = call.child_by_field_name("function")
         if called is not None and text(called).endswith("add_tool"):
@@ -36,7 +36,7 @@ def tool_edges(document: GraphDocument, reading: Reading) -> Iterator[Edge]:
             name = _string_argument(call, "name", None) if _argument(call, "inputSchema", None) is not None else ""
             server = ""
         if name:
-            yield _tool(server, name, target, line(call), last_line(call))
+            yield _tool(server, name, target, line_of(call), last_line_of(call))
 
 
 def _tool(server: str, name: str, target: Node, first: int, last: int) -> Edge:
