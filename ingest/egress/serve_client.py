@@ -39,7 +39,7 @@ from sluice.ingest.egress.http_heads import (
     server_name,
 )
 from sluice.ingest.egress.rules import EgressRules, Refusal, canonical_host
-from sluice.ingest.egress.side import ClientLeft, Excess, Relay, Side
+from sluice.ingest.egress.side import Excess, Relay, Side
 
 MAX_UNAUTHENTICATED = 128
 """Most connections that have shown no secret; our clients do so within milliseconds."""
@@ -51,6 +51,8 @@ class Client:
     def __init__(self, side: Side) -> None:
         self.side = side
         self.task: asyncio.Task[None] | None = None
+        self.uploading: asyncio.Task[None] | None = None
+        """Carries what the client sends to the site."""
         self.account: Account | None = None
         self.is_answered = False
         """Whether a site's answer has begun, so that one of ours would come too late."""
@@ -98,7 +100,7 @@ class Clients:
 
     def tasks(self) -> set[asyncio.Task[None] | None]:
         """Return the tasks that serve the clients."""
-        return {client.task for client in self._clients}
+        return {task for client in self._clients for task in (client.task, client.uploading)}
 
     def cut(self) -> None:
         """End all clients."""
@@ -141,7 +143,7 @@ class RequestServer:
         """Serve the client until it is done, or cancelled, then remove it from `self._clients`."""
         try:
             await self._serve_request(client)
-        except OSError:  # the client left, the site broke off, or both fell silent
+        except OSError:  # the client reset, the site broke off, or both fell silent
             client.side.break_off()
         finally:
             client.side.close(self._limits.idle_timeout_seconds)
@@ -204,40 +206,39 @@ class RequestServer:
     # -- relaying -----------------------------------------------------------------------------
 
     async def _carry(self, head: Head, target: Target, client: Client, site: Side, account: Account) -> None:
-        with Relay(client.side, site, self._limits, came_in=account.came_in, went_out=account.went_out) as relay:
-            try:
+        relay = Relay(client.side, site, self._limits, came_in=account.came_in, went_out=account.went_out)
+        try:
+            async with relay.limited():
                 if head.method == "CONNECT":
-                    await self._begin_tunnel(relay, target, client, account)
+                    await self._carry_tunnel(relay, target, client, account)
                 else:
-                    await self._begin_answer(relay, head, target, client)
-                await relay.finish()
-            except Excess as error:
-                raise Refused(beyond(target, error.rule, self._limits)) from error
-            except ClientLeft:
+                    await self._carry_answer(relay, head, target, client)
+        except Excess as error:
+            raise Refused(beyond(target, error.rule, self._limits)) from error
+        except TimeoutError as error:
+            if client.is_answered:
                 raise
-            except TimeoutError as error:
-                if client.is_answered:
-                    raise
-                raise Failed(504, "no response in time") from error
-            except (ConnectionError, CutShort) as error:
-                if client.is_answered:
-                    raise
-                raise Failed(502, "the site broke off") from error
-            except BadHead as error:
-                raise Failed(502, f"{MALFORMED_RESPONSE}: {error}") from error
+            raise Failed(504, "no response in time") from error
+        except (ConnectionError, CutShort) as error:
+            if client.is_answered:
+                raise
+            raise Failed(502, "the site broke off") from error
+        except BadHead as error:
+            raise Failed(502, f"{MALFORMED_RESPONSE}: {error}") from error
 
-    async def _begin_tunnel(self, relay: Relay, target: Target, client: Client, account: Account) -> None:
+    async def _carry_tunnel(self, relay: Relay, target: Target, client: Client, account: Account) -> None:
         client.side.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         client.is_answered = True
         if self._rules.wants_its_own_name(target.host, target.port, account.purpose):
             await self._check_hello(relay, target, client)
-        relay.carry_up(None)
-        relay.carry_down(None)
+        client.uploading = relay.carry_up(None)
+        await relay.carry_down(None)
 
     async def _check_hello(self, relay: Relay, target: Target, client: Client) -> None:
         """Refuse a tunnel unless its handshake names the judged site; nothing has reached the site by then."""
         try:
-            record = await relay.peek_client(record_length, RECORD_HEADER_BYTES)
+            start = await relay.read_client(RECORD_HEADER_BYTES)
+            record = start + await relay.read_client(record_length(start) - len(start))
             named = server_name(record)
         except NoHello as error:
             raise Refused(Refusal(target.host, target.port, "domain", f"no TLS within the tunnel: {error}")) from error
@@ -246,11 +247,11 @@ class RequestServer:
             raise Refused(Refusal(target.host, target.port, "domain", detail))
         if named is None and not literal(target.host):
             raise Refused(Refusal(target.host, target.port, "domain", "a tunnel whose handshake names no site"))
+        relay.send_up(record)
 
-    async def _begin_answer(self, relay: Relay, head: Head, target: Target, client: Client) -> None:
-        """Carry everything before the body of the answer."""
+    async def _carry_answer(self, relay: Relay, head: Head, target: Target, client: Client) -> None:
         relay.send_up(request_head(head, target))
-        relay.carry_up(request_body_length(head))
+        client.uploading = relay.carry_up(request_body_length(head))
         for _ in range(MAX_INTERIM_ANSWERS + 1):
             raw = await relay.read_answer_head()
             if raw is None:
@@ -262,6 +263,6 @@ class RequestServer:
             client.side.write(response_head(answer_head))
             if answer_head.status >= 200:
                 client.is_answered = True
-                relay.carry_down(length)
+                await relay.carry_down(length)
                 return
         raise BadHead("interim responses without end")
