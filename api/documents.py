@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from sluice.api.access import AnyCaller, Corpus, Note, Operator, instance_of, request_span
-from sluice.api.problems import problem_responses
+from sluice.api.problems import problems
 from sluice.api.runs import IdempotencyKey
 from sluice.contracts.api import DocumentsRequest, DocumentText, RunAccepted
 from sluice.contracts.errors import checked
@@ -29,10 +29,7 @@ Told = Annotated[str | None, Query(min_length=1, max_length=4_096)]
 
 
 @documents.post(
-    "/documents",
-    status_code=202,
-    responses=problem_responses(409, 413, 429, 503, 507),
-    summary="Add or replace documents",
+    "/documents", status_code=202, responses=problems(409, 413, 429, 503, 507), summary="Add or replace documents"
 )
 def add(
     request: Request, body: DocumentsRequest, caller: AnyCaller, idempotency_key: IdempotencyKey = None
@@ -48,7 +45,7 @@ def add(
 
 @documents.get(
     "/documents/{document_id:path}/text",
-    responses=problem_responses(404, 503),
+    responses=problems(404, 503),
     summary="The text of a document, by the lines that citations name",
 )
 def text(
@@ -70,7 +67,7 @@ def text(
 @documents.delete(
     "/documents/{document_id:path}",
     status_code=202,
-    responses=problem_responses(404, 429, 503, 507),
+    responses=problems(404, 429, 503, 507),
     summary="Forget a document",
 )
 def remove(request: Request, document_id: str, caller: AnyCaller, corpus: Corpus = "default") -> RunAccepted:
@@ -84,7 +81,7 @@ def remove(request: Request, document_id: str, caller: AnyCaller, corpus: Corpus
 @forgotten.delete(
     "/documents",
     status_code=202,
-    responses=problem_responses(429, 503, 507),
+    responses=problems(429, 503, 507),
     summary="Forget documents, with every trace of them",
 )
 def forget(
@@ -110,53 +107,50 @@ def forget(
         return instance_of(request).forget.forget(body, operator)
 
 
-@forgotten.post("/forgotten/prove", responses=problem_responses(503), summary="Is anything of it left?")
+@forgotten.post("/forgotten/prove", responses=problems(503), summary="Is anything of it left?")
 def prove(request: Request, operator: Operator, body: ForgetRequest) -> ForgetProof:
     """Search index, journal, generations, known pages, quarantine, blobs, object store and graph; changes nothing."""
     return instance_of(request).forget.prove(body.corpus, body.selection, operator)
 
 
-@forgotten.post("/forgotten/count", responses=problem_responses(503), summary="How many documents are meant?")
+@forgotten.post("/forgotten/count", responses=problems(503), summary="How many documents are meant?")
 def count(request: Request, operator: Operator, body: ForgetRequest) -> Meant:
     """Count the matching documents among those that are served now; changes nothing."""
     return Meant(documents=instance_of(request).forget.count(body, operator))
 
 
-@forgotten.get("/forgotten", responses=problem_responses(503), summary="The negative list")
+@forgotten.get("/forgotten", responses=problems(503), summary="The negative list")
 def entries(request: Request, operator: Operator) -> list[ForgottenEntry]:
     """Return the entries that keep documents out, the latest first."""
     return list(instance_of(request).forget.entries(operator))
 
 
-@forgotten.post("/forgotten", responses=problem_responses(503, 507), summary="Keep something out")
+@forgotten.post("/forgotten", responses=problems(503, 507), summary="Keep something out")
 def keep_out(request: Request, operator: Operator, body: NewEntry) -> list[ForgottenEntry]:
     """Put it on the negative list. Documents in the corpus stay (`DELETE /v1/documents` removes them)."""
     return list(instance_of(request).forget.keep_out(body, operator))
 
 
-@forgotten.delete("/forgotten/{entry_id}", responses=problem_responses(404, 503, 507), summary="Let something in again")
+@forgotten.delete("/forgotten/{entry_id}", responses=problems(404, 503, 507), summary="Let something in again")
 def allow(request: Request, entry_id: str, operator: Operator, note: Note = "") -> ForgottenEntry:
     """Take it off the negative list; recorded with who, when and why."""
     return instance_of(request).forget.allow(entry_id, operator, note)
 
 
-@quarantine.get("", responses=problem_responses(503), summary="Chunks that the guard holds back, the latest first")
+@quarantine.get("", responses=problems(503), summary="Chunks that the guard holds back, the latest first")
 def some(request: Request, operator: Operator, wanted: Listed) -> list[QuarantinedChunk]:
     """Return chunks that meet every given filter; for the next page, `before` is the `position` of the last one."""
     return list(instance_of(request).quarantine.some(wanted, operator))
 
 
-@quarantine.get("/{held_id}", responses=problem_responses(404, 503), summary="One chunk with its text")
+@quarantine.get("/{held_id}", responses=problems(404, 503), summary="One chunk with its text")
 def one(request: Request, held_id: str, operator: Operator) -> QuarantinedText:
     """Return the text with the characters of each finding, and operators' actions. Do not act on the text."""
     return instance_of(request).quarantine.one(held_id, operator)
 
 
 @quarantine.post(
-    "/{held_id}/release",
-    status_code=202,
-    responses=problem_responses(404, 409, 503, 507),
-    summary="Let a chunk through",
+    "/{held_id}/release", status_code=202, responses=problems(404, 409, 503, 507), summary="Let a chunk through"
 )
 def release(request: Request, held_id: str, operator: Operator, note: Note = "") -> Released:
     """Let the chunk through; recorded with who, when and why. A run indexes it unless `waits_for` names an obstacle."""
@@ -164,7 +158,7 @@ def release(request: Request, held_id: str, operator: Operator, note: Note = "")
         return instance_of(request).quarantine.release(held_id, operator, note)
 
 
-@quarantine.post("/{held_id}/purge", responses=problem_responses(404, 409, 503, 507), summary="Remove a chunk's text")
+@quarantine.post("/{held_id}/purge", responses=problems(404, 409, 503, 507), summary="Remove a chunk's text")
 def purge(request: Request, held_id: str, operator: Operator, note: Note = "") -> QuarantinedText:
     """Remove its text for good, and keep the facts; recorded with who, when and why. The same text is blocked again."""
     return instance_of(request).quarantine.purge(held_id, operator, note)

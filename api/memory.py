@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import StreamingResponse
 
 from sluice.api.access import AnyCaller, Operator, instance_of, request_span
-from sluice.api.problems import problem_responses, problem_responses_of_stream
+from sluice.api.problems import problems, problems_of_stream
 from sluice.contracts.api import RunAccepted
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.memory.api import (
@@ -60,9 +60,7 @@ class JsonLines(StreamingResponse):
     media_type = LINES
 
 
-@router.post(
-    "/iterations", status_code=202, responses=problem_responses(409, 413, 503, 507), summary="Remember an iteration"
-)
+@router.post("/iterations", status_code=202, responses=problems(409, 413, 503, 507), summary="Remember an iteration")
 def record(request: Request, body: IterationSubmission, caller: AnyCaller) -> IterationAccepted:
     """Record an iteration. The next prompt has it at once; recall finds it in the index when the run is finished. Its
     content identifies it: the same submission again gives the same entry, and no second run. Without a run the queues
@@ -72,7 +70,7 @@ def record(request: Request, body: IterationSubmission, caller: AnyCaller) -> It
         return memory.record(body.feature, body.data, format=body.format, context=body.context)
 
 
-@router.post("/learnings", status_code=202, responses=problem_responses(409, 413, 503, 507), summary="Add a learning")
+@router.post("/learnings", status_code=202, responses=problems(409, 413, 503, 507), summary="Add a learning")
 def learn(request: Request, body: LearningRequest, caller: AnyCaller) -> LearningResult:
     """Add a learning. One that repeats an earlier one is counted there; a near one that differs is kept beside it."""
     with request_span(request, "POST /v1/memory/learnings"):
@@ -81,9 +79,7 @@ def learn(request: Request, body: LearningRequest, caller: AnyCaller) -> Learnin
 
 
 @router.patch(
-    "/learnings/{learning_id}",
-    responses=problem_responses(404, 409, 413, 503, 507),
-    summary="Change or review one learning",
+    "/learnings/{learning_id}", responses=problems(404, 409, 413, 503, 507), summary="Change or review one learning"
 )
 def patch(
     request: Request, body: LearningPatch, learning_id: Annotated[LearningId, Path()], memory: Memory, feature: Feature
@@ -93,10 +89,10 @@ def patch(
         return memory.patch(feature, learning_id, body)
 
 
-@router.put("/learnings", responses=problem_responses(), summary="Refused: learnings are not replaced in bulk")
-@router.put("/learnings/{learning_id}", responses=problem_responses(), include_in_schema=False)
-@router.patch("/learnings", responses=problem_responses(), include_in_schema=False)
-@router.delete("/learnings", responses=problem_responses(), include_in_schema=False)
+@router.put("/learnings", responses=problems(), summary="Refused: learnings are not replaced in bulk")
+@router.put("/learnings/{learning_id}", responses=problems(), include_in_schema=False)
+@router.patch("/learnings", responses=problems(), include_in_schema=False)
+@router.delete("/learnings", responses=problems(), include_in_schema=False)
 def refuse_replacement(_caller: AnyCaller) -> None:
     """Refuse a list that replaces all learnings (403): it would lose what others added meanwhile."""
     raise PolicyRefused(
@@ -106,7 +102,7 @@ def refuse_replacement(_caller: AnyCaller) -> None:
     )
 
 
-@router.get("/learnings", responses=problem_responses(503), summary="The learnings of a feature")
+@router.get("/learnings", responses=problems(503), summary="The learnings of a feature")
 def learnings(
     request: Request,
     memory: Memory,
@@ -119,7 +115,7 @@ def learnings(
         return memory.learnings(feature, state=state, task_id=task_id)
 
 
-@router.get("/recall", responses=problem_responses(503), summary="What memory holds on a question")
+@router.get("/recall", responses=problems(503), summary="What memory holds on a question")
 def recall(
     request: Request,
     memory: Memory,
@@ -134,12 +130,8 @@ def recall(
         return memory.recall(feature, query, top_k, task_id)
 
 
-@router.post(
-    "/prompt", responses=problem_responses(503, 507), summary="A block for the next iteration's prompt, recorded"
-)
-@router.get(
-    "/prompt", responses=problem_responses(503), summary="A block for the next iteration's prompt, not recorded"
-)
+@router.post("/prompt", responses=problems(503, 507), summary="A block for the next iteration's prompt, recorded")
+@router.get("/prompt", responses=problems(503), summary="A block for the next iteration's prompt, not recorded")
 def prompt(
     request: Request,
     memory: Memory,
@@ -158,19 +150,19 @@ def prompt(
         return memory.prompt(feature, max_tokens=max_tokens, records=request.method == "POST", **wanted)
 
 
-@router.get("/status", responses=problem_responses(503), summary="How a project's memory fares")
+@router.get("/status", responses=problems(503), summary="How a project's memory fares")
 def status(memory: Memory) -> RagStatus:
     """Return index and embedder, counts and the lag of the index, for the features that the key may touch."""
     return memory.status()
 
 
-@router.get("/features", responses=problem_responses(503), summary="The features that have a journal")
+@router.get("/features", responses=problems(503), summary="The features that have a journal")
 def features(memory: Memory) -> list[str]:
     """Return the features of the project that the key may touch, sorted."""
     return list(memory.features())
 
 
-@router.post("/undo", responses=problem_responses(404, 503, 507), summary="Take back that a text repeats a learning")
+@router.post("/undo", responses=problems(404, 503, 507), summary="Take back that a text repeats a learning")
 def undo(
     request: Request,
     memory: OperatedMemory,
@@ -182,7 +174,7 @@ def undo(
         return memory.undo(feature, entry_id)
 
 
-@router.post("/prune", responses=problem_responses(404, 503, 507), summary="Put aside what nothing came of")
+@router.post("/prune", responses=problems(404, 503, 507), summary="Put aside what nothing came of")
 def prune(request: Request, memory: OperatedMemory, feature: Feature) -> list[FeatureLearning]:
     """Put aside old learnings that a rule found once and that nobody used or reviewed. A review brings them back."""
     with request_span(request, "POST /v1/memory/prune"):
@@ -192,7 +184,7 @@ def prune(request: Request, memory: OperatedMemory, feature: Feature) -> list[Fe
 @router.post(
     "/rebuild",
     status_code=202,
-    responses=problem_responses(404, 503, 507),
+    responses=problems(404, 503, 507),
     summary="Bring the index up to what the journals say",
 )
 def rebuild(
@@ -205,7 +197,7 @@ def rebuild(
         return memory.rebuild(feature)
 
 
-@router.get("/proof", responses=problem_responses(404, 503), summary="Is what is held what the journal says?")
+@router.get("/proof", responses=problems(404, 503), summary="Is what is held what the journal says?")
 def prove(request: Request, memory: Memory, feature: Feature) -> MemoryProof:
     """Compare the state in memory and the documents of the index with the journal as read anew, id by id."""
     with request_span(request, "GET /v1/memory/proof"):
@@ -215,7 +207,7 @@ def prove(request: Request, memory: Memory, feature: Feature) -> MemoryProof:
 @router.delete(
     "/orphans",
     status_code=202,
-    responses=problem_responses(503, 507),
+    responses=problems(503, 507),
     summary="Remove collections that no journal stands behind",
 )
 def drop_orphans(request: Request, memory: OperatedMemory) -> list[str]:
@@ -229,7 +221,7 @@ def drop_orphans(request: Request, memory: OperatedMemory) -> list[str]:
     response_class=JsonLines,
     responses={
         200: {"content": {LINES: {"schema": {"type": "string"}}}, "description": "The journal's entries"},
-        **problem_responses_of_stream(503),
+        **problems_of_stream(503),
     },
     summary="Everything in a feature's journal",
 )

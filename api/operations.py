@@ -14,19 +14,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from sluice.api.access import AnyCaller, InstanceOperator, Note, Operator, WholeCaller, instance_of, request_span
-from sluice.api.problems import MEANINGS, problem_responses, problem_responses_of_stream
+from sluice.api.problems import MEANINGS, problems, problems_of_stream
 from sluice.contracts.api import DefenceView, Health, Problem, StageView
 from sluice.contracts.event import Queue
 from sluice.contracts.ingest import HostView
-from sluice.contracts.learning.control import (
-    DefenceName,
-    DefencePin,
-    FlagRequest,
-    FlagResult,
-    FlagState,
-    Rollout,
-    RolloutRequest,
-)
+from sluice.contracts.learning import control
 from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.otel.metrics import negotiate_metrics
 from sluice.workers.service.instance import MOST_DAYS, check_health
@@ -64,7 +56,7 @@ def healthz(request: Request, response: Response, caller: WholeCaller) -> Health
         200: {
             "content": {kind: {"schema": {"type": "string"}} for kind in ("text/plain", "application/openmetrics-text")}
         },
-        **problem_responses_of_stream(),
+        **problems_of_stream(),
     },
     response_class=Response,
     summary="Prometheus metrics of all processes",
@@ -75,15 +67,13 @@ def metrics(request: Request, _caller: InstanceOperator) -> Response:
     return Response(shown, media_type=content_type)
 
 
-@stages.get(
-    "", name="every", responses=problem_responses(503), summary="Every stage: what waits, and whether it is paused"
-)
+@stages.get("", name="every", responses=problems(503), summary="Every stage: what waits, and whether it is paused")
 def every_stage(request: Request, _operator: InstanceOperator) -> list[StageView]:
     """Return the stages in the order of the pipeline."""
     return instance_of(request).context.ledger.stages()
 
 
-@stages.post("/{stage}/pause", responses=problem_responses(503, 507), summary="Stop handing out work of a stage")
+@stages.post("/{stage}/pause", responses=problems(503, 507), summary="Stop handing out work of a stage")
 def pause(
     request: Request,
     stage: Queue,
@@ -96,7 +86,7 @@ def pause(
     return ledger.stages()
 
 
-@stages.post("/{stage}/resume", responses=problem_responses(503, 507), summary="Go on with a stage")
+@stages.post("/{stage}/resume", responses=problems(503, 507), summary="Go on with a stage")
 def resume(request: Request, stage: Queue, operator: InstanceOperator) -> list[StageView]:
     """End a pause, the circuit breaker's too. Recorded with who and when."""
     ledger = instance_of(request).context.ledger
@@ -104,7 +94,7 @@ def resume(request: Request, stage: Queue, operator: InstanceOperator) -> list[S
     return ledger.stages()
 
 
-@crawled.get("", responses=problem_responses(503), summary="What the crawl did to each host")
+@crawled.get("", responses=problems(503), summary="What the crawl did to each host")
 def hosts(
     request: Request,
     _operator: InstanceOperator,
@@ -120,33 +110,33 @@ SHOWN = timedelta(days=7)
 """Period that is evaluated if the request names none."""
 
 
-@flags.get("", responses=problem_responses(503), summary="Every flag, and who decides it")
-def every(request: Request, caller: AnyCaller) -> Sequence[FlagState]:
+@flags.get("", responses=problems(503), summary="Every flag, and who decides it")
+def every(request: Request, caller: AnyCaller) -> Sequence[control.FlagState]:
     """Return every flag as this server sees it: kill switch before policy, environment, stored value, default."""
     return instance_of(request).flags.states(caller)
 
 
-@flags.get("/{name}/history", responses=problem_responses(404, 503), summary="What operators did to a flag")
+@flags.get("/{name}/history", responses=problems(404, 503), summary="What operators did to a flag")
 def history(request: Request, name: str, operator: Operator) -> Sequence[OperatorAction]:
     """Return who did what, when and why, the first one first."""
     return instance_of(request).flags.history(name)
 
 
-@flags.put("/{name}", responses=problem_responses(404, 409, 503), summary="Switch a flag on or off")
-def put(request: Request, name: str, body: FlagRequest, operator: Operator) -> FlagResult:
+@flags.put("/{name}", responses=problems(404, 409, 503), summary="Switch a flag on or off")
+def put(request: Request, name: str, body: control.FlagRequest, operator: Operator) -> control.FlagResult:
     """Change a flag; takes effect within a second, everywhere. Off for search or crawl cancels what waits for it."""
     with request_span(request, "PUT /v1/flags"):
         return instance_of(request).flags.change(name, body.action, operator, body.note)
 
 
-@flags.delete("/{name}", responses=problem_responses(404, 503), summary="Take back what is stored of a flag")
-def reset(request: Request, name: str, operator: Operator, note: Note = "") -> FlagResult:
+@flags.delete("/{name}", responses=problems(404, 503), summary="Take back what is stored of a flag")
+def reset(request: Request, name: str, operator: Operator, note: Note = "") -> control.FlagResult:
     """Remove the flag's kill switch and stored value: policy, environment or default decide then."""
     with request_span(request, "DELETE /v1/flags"):
         return instance_of(request).flags.change(name, "reset", operator, note)
 
 
-@outcomes.get("", responses=problem_responses(503), summary="How the runs did: satisfaction, cost, latency, freshness")
+@outcomes.get("", responses=problems(503), summary="How the runs did: satisfaction, cost, latency, freshness")
 def evaluation(
     request: Request,
     _operator: InstanceOperator,
@@ -160,33 +150,30 @@ def evaluation(
     return evaluate(instance_of(request).context.ledger, begin, now, by, profile)
 
 
-@outcomes.post("/rebuild", responses=problem_responses(503, 507), summary="Make what is known of each run again")
+@outcomes.post("/rebuild", responses=problems(503, 507), summary="Make what is known of each run again")
 def rebuild(request: Request, _operator: InstanceOperator) -> Rebuilt:
     """Rebuild the outcomes from the runs' events. It takes minutes where there are many; runs go on meanwhile."""
     return Rebuilt(runs=instance_of(request).context.ledger.outcomes.rebuild())
 
 
-@profiles.get("", name="every", responses=problem_responses(503), summary="The profiles of the gate")
+@profiles.get("", name="every", responses=problems(503), summary="The profiles of the gate")
 def every_profile(request: Request, _caller: AnyCaller) -> list[GateProfile]:
     """Return name, version, hash and thresholds of each profile."""
     return list_profiles(instance_of(request).context)
 
 
 @defences.get(
-    "",
-    name="every",
-    responses=problem_responses(503),
-    summary="Every defence of the gate, and whether it has stepped back",
+    "", name="every", responses=problems(503), summary="Every defence of the gate, and whether it has stepped back"
 )
 def every_defence(request: Request, _operator: InstanceOperator) -> list[DefenceView]:
     """Return them by name and profile, with what their latest windows showed."""
     return list_defences(instance_of(request).context.ledger)
 
 
-@defences.delete("/{name}", responses=problem_responses(404, 409, 503, 507), summary="End a step back before it heals")
+@defences.delete("/{name}", responses=problems(404, 409, 503, 507), summary="End a step back before it heals")
 def lift(
     request: Request,
-    name: DefenceName,
+    name: control.DefenceName,
     operator: InstanceOperator,
     profile: Annotated[str | None, Query(max_length=32)] = None,
     corpus: Annotated[str | None, Query(max_length=63)] = None,
@@ -196,25 +183,27 @@ def lift(
     return list(lift_defence(instance_of(request).context, name, operator.owner, profile, note, corpus))
 
 
-@defences.put("/{name}", responses=problem_responses(409, 503, 507), summary="Hold a defence on or off")
-def pin(request: Request, name: DefenceName, operator: InstanceOperator, body: DefencePin) -> list[DefenceView]:
+@defences.put("/{name}", responses=problems(409, 503, 507), summary="Hold a defence on or off")
+def pin(
+    request: Request, name: control.DefenceName, operator: InstanceOperator, body: control.DefencePin
+) -> list[DefenceView]:
     """Hold a defence for a profile, a corpus or both, whatever the outcomes. Recorded with who, when and why."""
     return list(pin_defence(instance_of(request).context, name, body, operator.owner))
 
 
-@rollouts.get("", responses=problem_responses(503), summary="Every model that was tried, the active one first")
-def some(request: Request, operator: InstanceOperator) -> list[Rollout]:
+@rollouts.get("", responses=problems(503), summary="Every model that was tried, the active one first")
+def some(request: Request, operator: InstanceOperator) -> list[control.Rollout]:
     """Return the rollout of each model, with every step."""
     return list(instance_of(request).rollouts.all())
 
 
-@rollouts.post("", responses=problem_responses(404, 409, 503), summary="Try a model, promote it, or end its part")
-def apply(request: Request, operator: InstanceOperator, body: RolloutRequest) -> Rollout:
+@rollouts.post("", responses=problems(404, 409, 503), summary="Try a model, promote it, or end its part")
+def apply(request: Request, operator: InstanceOperator, body: control.RolloutRequest) -> control.Rollout:
     """Change a model's part from the next decision on; recorded with who, when and why."""
     return instance_of(request).rollouts.apply(body, operator.owner)
 
 
-@rollouts.get("/{version}/report", responses=problem_responses(404, 503), summary="The A/B report on a model")
+@rollouts.get("/{version}/report", responses=problems(404, 503), summary="The A/B report on a model")
 def report(request: Request, operator: InstanceOperator, version: str) -> AbReport:
     """Compare the arms since the model's trial began, and list where its plans differ from those of the weights."""
     return instance_of(request).rollouts.report(version)

@@ -55,17 +55,17 @@ UNREADABLE_BODY = 400
 """FastAPI's status for a body that is not UTF-8 or is nested too deep; ours for every body that is no JSON is 422."""
 
 
-def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the error responses of a route for its OpenAPI description, those of `ALWAYS` included."""
     return {status: {"model": Problem, "description": MEANINGS[status]} for status in sorted({*ALWAYS, *statuses})}
 
 
-def problem_responses_of_stream(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def problems_of_stream(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the error responses of a route whose good response is no JSON: its problems are JSON all the same."""
     schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
     return {
         status: {"description": told["description"], "content": {"application/json": {"schema": schema}}}
-        for status, told in problem_responses(*statuses).items()
+        for status, told in problems(*statuses).items()
     }
 
 

@@ -14,7 +14,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.concurrency import run_in_threadpool
 
 from sluice.api.access import AnyCaller, instance_of, request_span
-from sluice.api.problems import problem_responses, problem_responses_of_stream
+from sluice.api.problems import problems, problems_of_stream
 from sluice.contracts.api import ENDED, FeedbackRequest, GateRequest, RunAccepted, RunKind, RunStatus, RunView
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.retrieval import Query as DirectQuery
@@ -66,7 +66,7 @@ class EventStream(StreamingResponse):
     response_model=RunAccepted,
     responses={
         200: {"model": RunView, "description": "With `wait`: the run, finished"},
-        **problem_responses(409, 413, 429, 503, 507),
+        **problems(409, 413, 429, 503, 507),
     },
     summary="Ask: the gate decides how far to go",
 )
@@ -91,7 +91,7 @@ async def ask(
     return JSONResponse(accepted.model_dump(mode="json"), status_code=202)
 
 
-@runs.get("/runs", responses=problem_responses(503), summary="Recent runs, newest first")
+@runs.get("/runs", responses=problems(503), summary="Recent runs, newest first")
 def recent(
     request: Request,
     caller: AnyCaller,
@@ -104,13 +104,13 @@ def recent(
     return instance_of(request).runs.recent(caller, corpus, status, limit, kind)
 
 
-@runs.get("/runs/{run_id}", responses=problem_responses(404, 503), summary="One run")
+@runs.get("/runs/{run_id}", responses=problems(404, 503), summary="One run")
 def one(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     """Return status, decision, answer, gaps with their reasons, and cost."""
     return instance_of(request).runs.one(run_id, caller)
 
 
-@runs.delete("/runs/{run_id}", status_code=202, responses=problem_responses(404, 503, 507), summary="Cancel a run")
+@runs.delete("/runs/{run_id}", status_code=202, responses=problems(404, 503, 507), summary="Cancel a run")
 def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     """Stop the run's open events, also those that a worker has in hand. Indexed documents stay indexed."""
     instance = instance_of(request)
@@ -119,7 +119,7 @@ def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     return instance.runs.one(run_id, caller)
 
 
-@runs.get("/runs/{run_id}/trace", responses=problem_responses(404, 503), summary="The steps of a run, with their times")
+@runs.get("/runs/{run_id}/trace", responses=problems(404, 503), summary="The steps of a run, with their times")
 def trace(request: Request, run_id: str, caller: AnyCaller) -> RunTrace:
     """Return the locally stored spans as a tree. Operators of all corpora may also name a trace by 32 hex digits."""
     instance = instance_of(request)
@@ -130,7 +130,7 @@ def trace(request: Request, run_id: str, caller: AnyCaller) -> RunTrace:
     return read_trace(instance.context, run_id)
 
 
-@runs.get("/runs/{run_id}/explanation", responses=problem_responses(404, 503), summary="Why the gate decided so")
+@runs.get("/runs/{run_id}/explanation", responses=problems(404, 503), summary="Why the gate decided so")
 def explanation(request: Request, run_id: str, caller: AnyCaller) -> Explanation:
     """Return the recorded decision, and the same one computed again from its recorded inputs, bit for bit."""
     instance = instance_of(request)
@@ -162,7 +162,7 @@ async def follower(request: Request, caller: AnyCaller) -> AsyncIterator[None]:
     response_class=EventStream,
     responses={
         200: {"content": {EventStream.media_type: {"schema": {"type": "string"}}}, "description": "The stream"},
-        **problem_responses_of_stream(404, 429, 503),
+        **problems_of_stream(404, 429, 503),
     },
     summary="The run's events, as they happen",
 )
@@ -175,10 +175,7 @@ async def events(
 
 
 @runs.post(
-    "/feedback",
-    status_code=202,
-    responses=problem_responses(404, 409, 413, 503, 507),
-    summary="What became of an answer",
+    "/feedback", status_code=202, responses=problems(404, 409, 413, 503, 507), summary="What became of an answer"
 )
 def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict[str, str]:
     """Record which chunks of the answer were used and with what outcome: once for each run, API key and signal. The
@@ -237,7 +234,7 @@ def _sequence(last_event_id: str | None) -> int:
 @retrieval.post(
     "/query",
     response_model=Retrieval,
-    responses=problem_responses(404, 409, 413, 503, 504),
+    responses=problems(404, 409, 413, 503, 504),
     summary="Search the corpus as it is",
 )
 async def query(request: Request, body: DirectQuery, caller: AnyCaller) -> Response:

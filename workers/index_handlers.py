@@ -13,18 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sluice.contracts import ingest
 from sluice.contracts.document import ChunkBatch, ChunkedDocument, DocumentFacts, document_id_for
 from sluice.contracts.event import Done, Event, Gap, Next, Outcome, Retry
 from sluice.contracts.index import DocumentIndexed, SnapshotPublished
-from sluice.contracts.ingest import (
-    ChunksEmbedded,
-    ChunksPartlyEmbedded,
-    DocumentChunked,
-    DocumentsRemoved,
-    ErasureDirected,
-    ForgetDirected,
-    PageWithdrawn,
-)
 from sluice.contracts.operations.forget import ForgottenKind
 from sluice.index.search.filters import is_selected
 from sluice.ingest.chunk.chunk import embedding_texts
@@ -57,11 +49,11 @@ STILL_OPEN_SECONDS = 0.5
 
 def on_document_chunked(event: Event, inspection: Inspection, embedder: ChunkEmbedder) -> Outcome:
     """Inspect a batch, and embed the first portion of what passes. A chunk is held once; a second run costs little."""
-    inspected = inspection.inspect(event.body_as(DocumentChunked), event)
+    inspected = inspection.inspect(event.body_as(ingest.DocumentChunked), event)
     if not inspected.batch.documents:
         return Done(inspected.removal, inspected.gaps)
     if inspected.up_to is not None:
-        following = DocumentChunked.of(inspected.batch, inspected.blob).model_copy(
+        following = ingest.DocumentChunked.of(inspected.batch, inspected.blob).model_copy(
             update={"inspected": inspected.up_to}
         )
         return Done((embedder.following(following, embedding_texts(inspected.batch), event),), inspected.gaps)
@@ -71,7 +63,7 @@ def on_document_chunked(event: Event, inspection: Inspection, embedder: ChunkEmb
 
 def on_chunks_partly_embedded(event: Event, embedder: ChunkEmbedder) -> Outcome:
     """Embed the next chunks of a batch by the model of the earlier ones. Equal texts give equal vectors."""
-    begun = event.body_as(ChunksPartlyEmbedded)
+    begun = event.body_as(ingest.ChunksPartlyEmbedded)
     return embedder.embed_next(begun, load_chunks(begun.chunks_blob, embedder.blobs), event)
 
 
@@ -84,7 +76,7 @@ def on_chunks_embedded(
     model since the vectors were made, the embed stage makes them again. Vectors of the fallback's model go to the
     second index and are published at once; all else follows from the corpus's own.
     """
-    embedded = event.body_as(ChunksEmbedded)
+    embedded = event.body_as(ingest.ChunksEmbedded)
     batch, vectors = embedder.load(embedded)
     is_second = embedded.model_fingerprint == embedder.readers.fallback_model(event.corpus)
     with writers.both(event.corpus, begins=is_second) as (first, second):
@@ -117,7 +109,7 @@ def on_chunks_embedded(
 
 def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: BlobStore) -> Outcome:
     """Find the documents to forget, and direct their removal by ids, so that the events that follow may run twice."""
-    directed = event.body_as(ForgetDirected)
+    directed = event.body_as(ingest.ForgetDirected)
     selection, is_written = directed.selection, corpora.readers.exists(event.corpus)
     found: list[DocumentFacts] = []
     if is_written:
@@ -131,13 +123,13 @@ def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: Bl
     _remove_blobs(filter(None, held.values()), blobs)  # before the rows: a row that is left leads to its blob again
     ledger.quarantine.forget(held)
     if not is_written:
-        return Done((Next(ErasureDirected(document_ids=ids, selection=selection)),))
-    return Done((Next(DocumentsRemoved(document_ids=ids, erase=True, selection=selection)),))
+        return Done((Next(ingest.ErasureDirected(document_ids=ids, selection=selection)),))
+    return Done((Next(ingest.DocumentsRemoved(document_ids=ids, erase=True, selection=selection)),))
 
 
 def on_erasure_directed(event: Event, ledger: Ledger, blobs: BlobStore) -> Outcome:
     """Remove known pages and blobs of forgotten documents once none of their events is open. May run twice."""
-    directed = event.body_as(ErasureDirected)
+    directed = event.body_as(ingest.ErasureDirected)
     meant = event.corpus, directed.document_ids, directed.selection
     left = ledger.erasure.leftovers(*meant, check_cancelled)
     if left.open_events:
@@ -153,12 +145,12 @@ def on_erasure_directed(event: Event, ledger: Ledger, blobs: BlobStore) -> Outco
 
 def on_documents_removed(event: Event, writers: CorpusWriters, page_memory: PageMemory) -> Outcome:
     """Append tombstones to the journal. A second removal of the same ids changes nothing."""
-    removed = event.body_as(DocumentsRemoved)
+    removed = event.body_as(ingest.DocumentsRemoved)
     ids = removed.document_ids
     offset = writers.remove(event.corpus, ids)
     indexed = DocumentIndexed(document_ids=ids, chunk_count=0, journal_offset=offset, erase=removed.erase)
     if removed.selection is not None:  # the erasure forgets the pages, as they lead to their blobs
-        return Done((Next(indexed), Next(ErasureDirected(document_ids=ids, selection=removed.selection))))
+        return Done((Next(indexed), Next(ingest.ErasureDirected(document_ids=ids, selection=removed.selection))))
     page_memory.forget(event.corpus, ids)  # not before: a page that is indexed meanwhile would stay remembered
     return Done((Next(indexed),))
 
@@ -168,7 +160,7 @@ def on_page_withdrawn(event: Event, ledger: Ledger, writers: CorpusWriters, page
 
     Each run has citations of the page checked again: the first one may have been killed after the tombstones.
     """
-    page = event.body_as(PageWithdrawn)
+    page = event.body_as(ingest.PageWithdrawn)
     going = pages.withdrawable(page.document_ids, event.corpus, page.seen_at)
     offset = writers.remove(event.corpus, going)
     ledger.uncheck_citations(event.corpus, page.document_ids, offset)

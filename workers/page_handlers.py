@@ -14,21 +14,12 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import trace
 
+from sluice.contracts import ingest
 from sluice.contracts.base import BlobRef, shared_fields
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import ChunkBatch, Document, DocumentBatch, Provenance, document_id_for
 from sluice.contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
 from sluice.contracts.event import Body, CostlyFailure, Done, Event, Gap, Next, Outcome, Postponable
-from sluice.contracts.ingest import (
-    CrawlDirected,
-    DocumentsSubmitted,
-    EgressRefused,
-    PageCrawled,
-    PageWithdrawn,
-    RememberedPage,
-    SearchCompleted,
-    SearchDirected,
-)
 from sluice.gate.directives import CrawlLimits, make_crawl, make_result_crawls
 from sluice.ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable
 from sluice.ingest.crawl.crawled_page import withdrawal_in
@@ -80,11 +71,11 @@ class Pages(Step):
         self.page_memory.remember(event.corpus, remembered(page, crawled.blob), run_id=event.run_id)
         return crawled
 
-    def document(self, page: PageCrawled, event: Event) -> Document:
+    def document(self, page: ingest.PageCrawled, event: Event) -> Document:
         """Return a recorded page as a document. Its id follows from the page's final URL, after redirects."""
         return document_of_page(page, self._bodies(event, page.unarchived_by).get(page.blob), event.run_id)
 
-    def withdrawn(self, refusal: SluiceError, corpus: str, seen_at: datetime) -> tuple[PageWithdrawn, ...]:
+    def withdrawn(self, refusal: SluiceError, corpus: str, seen_at: datetime) -> tuple[ingest.PageWithdrawn, ...]:
         """Return a withdrawal if the corpus holds a page that, by the refusal, it no longer may; else nothing.
 
         The crawl calls it, so that a page that was never indexed makes no event. The index checks again
@@ -96,7 +87,11 @@ class Pages(Step):
         documents = self.withdrawable(withdrawal.document_ids, corpus, seen_at)
         if not documents:
             return ()
-        return (PageWithdrawn(url=withdrawal.addresses[-1], document_ids=documents, by=withdrawal.by, seen_at=seen_at),)
+        return (
+            ingest.PageWithdrawn(
+                url=withdrawal.addresses[-1], document_ids=documents, by=withdrawal.by, seen_at=seen_at
+            ),
+        )
 
     def withdrawable(self, document_ids: Sequence[str], corpus: str, seen_at: datetime) -> tuple[str, ...]:
         """Return the documents that the corpus holds, that came from the web and were not seen since `seen_at`."""
@@ -120,13 +115,13 @@ class Pages(Step):
 def on_search_directed(
     event: Event,
     egress: EgressProxy,
-    search_web: Callable[[SearchDirected], SearchCompleted],
+    search_web: Callable[[ingest.SearchDirected], ingest.SearchCompleted],
     crawl_limits: CrawlLimits,
     flags: FlagReader,
     settings: Settings,
 ) -> Outcome | Postponable:
     """Query the search providers. A second run queries them again; only one of the answers is recorded."""
-    directed = event.body_as(SearchDirected)
+    directed = event.body_as(ingest.SearchDirected)
     if not flags.enabled_now("search"):
         return Done(gaps=(flag_gap("search", directed.query),))
     if not settings.trust.policy_of(event.corpus).search:
@@ -150,7 +145,9 @@ def on_search_directed(
 
 
 def _searched(
-    directed: SearchDirected, search_web: Callable[[SearchDirected], SearchCompleted], crawl_limits: CrawlLimits
+    directed: ingest.SearchDirected,
+    search_web: Callable[[ingest.SearchDirected], ingest.SearchCompleted],
+    crawl_limits: CrawlLimits,
 ) -> Done | SearchFailed:
     """Return the search results with crawls of them, or the failure if no provider answered."""
     try:
@@ -172,7 +169,7 @@ def _searched(
 
 def on_search_completed(event: Event, chunker: Chunker) -> Outcome:
     """Make documents of the snippets, where no page will be crawled. Ids follow from URL and content."""
-    completed = event.body_as(SearchCompleted)
+    completed = event.body_as(ingest.SearchCompleted)
     documents = documents_of_snippets(completed, event.run_id) if completed.keep_snippets else ()
     return chunker.chunk(documents, event)
 
@@ -184,7 +181,7 @@ def on_crawl_directed(
 
     Withdraws a page that may no longer be in the index.
     """
-    directed = event.body_as(CrawlDirected)
+    directed = event.body_as(ingest.CrawlDirected)
     meter = BudgetMeter(directed.allowance)
     if not flags.enabled_now("crawl"):
         return Done(gaps=(flag_gap("crawl", directed.url),))
@@ -229,23 +226,23 @@ def _not_crawled(refusal: SluiceError, event: Event, meter: BudgetMeter, pages: 
         withdrawn = pages.withdrawn(refusal, event.corpus, utc_now())
     except Exception as error:
         raise CostlyFailure(meter.spend) from error
-    gap = gap_of(refusal, "crawl", event.body_as(CrawlDirected).url)
+    gap = gap_of(refusal, "crawl", event.body_as(ingest.CrawlDirected).url)
     return Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend)
 
 
 def on_page_crawled(event: Event, pages: Pages, chunker: Chunker) -> Outcome:
     """Extract and chunk a page. Chunk ids follow from URL and content."""
-    return chunker.chunk((pages.document(event.body_as(PageCrawled), event),), event)
+    return chunker.chunk((pages.document(event.body_as(ingest.PageCrawled), event),), event)
 
 
 def on_documents_submitted(event: Event, chunker: Chunker) -> Outcome:
     """Extract and chunk submitted documents. Chunk ids follow from source and content."""
-    submitted = event.body_as(DocumentsSubmitted)
+    submitted = event.body_as(ingest.DocumentsSubmitted)
     batch = DocumentBatch.model_validate_json(chunker.blobs.get(submitted.documents))
     return chunker.chunk(tuple(brought_by(event.run_id, document) for document in batch.documents), event)
 
 
-def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
+def document_of_page(page: ingest.PageCrawled, body: bytes, run_id: str) -> Document:
     """Return a crawled page as a document. Its id follows from the page's final URL, after redirects."""
     return Document(
         id=document_id_for(page.final_url),
@@ -268,9 +265,9 @@ def brought_by(run_id: str, document: Document) -> Document:
     return document.model_copy(update={"provenance": provenance})
 
 
-def remembered(page: CrawledPage, body: BlobRef) -> RememberedPage:
+def remembered(page: CrawledPage, body: BlobRef) -> ingest.RememberedPage:
     """Return the facts by which the next crawl recognises a page."""
-    return RememberedPage(
+    return ingest.RememberedPage(
         url=page.url,
         final_url=page.final_url,
         document_id=document_id_for(page.final_url),
@@ -300,6 +297,6 @@ def mark_refusals(report: EgressReport | None) -> None:
         trace.get_current_span().add_event(MARK, body.model_dump())
 
 
-def _bodies(report: EgressReport | None) -> Iterator[EgressRefused]:
+def _bodies(report: EgressReport | None) -> Iterator[ingest.EgressRefused]:
     for refusal, count in report.refusals if report else ():
-        yield EgressRefused(count=count, **shared_fields(EgressRefused, refusal))
+        yield ingest.EgressRefused(count=count, **shared_fields(ingest.EgressRefused, refusal))

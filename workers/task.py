@@ -30,20 +30,8 @@ import structlog
 from opentelemetry.trace import Span
 from pydantic import ValidationError
 
+from sluice.contracts import errors
 from sluice.contracts.budget import Spend
-from sluice.contracts.errors import (
-    BudgetExhausted,
-    EmbedderDown,
-    Fenced,
-    InvalidInput,
-    NotFound,
-    Overloaded,
-    PolicyRefused,
-    SluiceError,
-    TimedOut,
-    Unavailable,
-    is_disk_full,
-)
 from sluice.contracts.event import (
     CostlyFailure,
     DeadLetter,
@@ -215,7 +203,7 @@ def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None
     ledger = worker.context.ledger
     if refusal.reason == "nothing_ready" and ledger.standing(announced) is None:
         log.warning("permit_unknown", event_id=announced, stage=worker.stage)
-        error = NotFound(f"the ledger has no event {announced}")
+        error = errors.NotFound(f"the ledger has no event {announced}")
         ledger.dead_letters.park_raw(announced.encode(), worker.stage, "unroutable", error)
 
 
@@ -226,13 +214,13 @@ def _run_and_settle(claim: Claim, worker: StageWorker, hop: Span, *, may_go_on: 
         go_on = _go_on(worker) if may_go_on else None
         try:
             return _settle_within_budget(claim, handled, worker, hop, go_on)
-        except (Fenced, Unavailable):
+        except (errors.Fenced, errors.Unavailable):
             raise
         except Exception as error:
             log.error("outcome_unrecordable", event_id=claim.event.id, error=repr(error), exc_info=error)
             outcome = outcome_of(error, claim.attempts, ATTEMPTS[stage], context.settings.delivery)
             return _settle(claim, Handled(outcome, error), worker, hop)
-    except Fenced as error:
+    except errors.Fenced as error:
         log.warning("fenced", event_id=claim.event.id, epoch=claim.epoch, error=str(error))
         return None
 
@@ -248,7 +236,7 @@ def _settle_within_budget(
     while True:
         try:
             return _settle(claim, handled, worker, hop, go_on)
-        except BudgetExhausted as error:
+        except errors.BudgetExhausted as error:
             log.info("budget_taken_meanwhile", event_id=claim.event.id, error=str(error))
             outcome = handled.outcome
             costly = [emit for emit in outcome.emits if emit.reserve] if isinstance(outcome, Done) else []
@@ -259,7 +247,8 @@ def _settle_within_budget(
 
 def _without(left_out: Sequence[Next], outcome: Done, stage: Queue, why: str) -> Done:
     gaps = [
-        Gap(stage=stage, subject=subject_of(emit.body), reason=BudgetExhausted.code, detail=why) for emit in left_out
+        Gap(stage=stage, subject=subject_of(emit.body), reason=errors.BudgetExhausted.code, detail=why)
+        for emit in left_out
     ]
     kept = tuple(emit for emit in outcome.emits if not any(emit is one for one in left_out))
     return Done(kept, (*outcome.gaps, *gaps), outcome.spend)
@@ -272,7 +261,7 @@ def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span, go_o
             settled = worker.context.ledger.settle(
                 claim, handled.outcome, traceparent=current_traceparent(), max_attempts=PATIENT_ATTEMPTS, go_on=go_on
             )
-        except Unavailable as error:
+        except errors.Unavailable as error:
             if time.monotonic() + pause > deadline:
                 raise
             log.warning("settle_waits", event_id=claim.event.id, error=str(error))
@@ -296,7 +285,7 @@ def _judge_stage(claim: Claim, error: BaseException | None, worker: StageWorker)
         elif why and ledger.pause(stage, why, seconds=PROBE_SECONDS):
             metrics.STAGE_PAUSES.labels(stage).inc()
             log.error("stage_paused", stage=stage, why=why, error=repr(error))
-    except Unavailable as away:
+    except errors.Unavailable as away:
         log.warning("stage_unjudged", stage=stage, error=str(away))
 
 
@@ -325,9 +314,9 @@ def run_handler(claim: Claim, stage: Queue, context: Context) -> Handled:
     if isinstance(failed, Retry) and _has_fallback(error, context):
         age_seconds = (utc_now() - event.occurred_at).total_seconds()
         failed = replace(failed, after_seconds=outage_pause_seconds(failed.after_seconds, age_seconds))
-    stack = None if isinstance(error, EmbedderDown) else error  # a known outage, reported while it lasts
+    stack = None if isinstance(error, errors.EmbedderDown) else error  # a known outage, reported while it lasts
     log.warning("handler_failed", kind=event.kind, outcome=type(failed).__name__, error=repr(error), exc_info=stack)
-    if (isinstance(failed, DeadLetter) or not isinstance(error, SluiceError | OSError)) and (
+    if (isinstance(failed, DeadLetter) or not isinstance(error, errors.SluiceError | OSError)) and (
         parted := _parted(event, context)
     ):
         return Handled(replace(parted, spend=spend), seconds=time.perf_counter() - started)
@@ -359,28 +348,28 @@ def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySet
     handler counts so too: the worker that took the corpus over may get the next try.
     """
     match error:
-        case Fenced():
+        case errors.Fenced():
             pass
-        case PolicyRefused() | BudgetExhausted():
+        case errors.PolicyRefused() | errors.BudgetExhausted():
             return DeadLetter("policy", error)
-        case InvalidInput() | ValidationError():
+        case errors.InvalidInput() | ValidationError():
             return DeadLetter("malformed", error)
-        case SluiceError(transient=False):
+        case errors.SluiceError(transient=False):
             return DeadLetter("discarded", error)
-    if isinstance(error, EmbedderDown):
+    if isinstance(error, errors.EmbedderDown):
         return Retry(error.retry_after_seconds, str(error), counts=False)
-    if is_disk_full(error) and attempts + 1 < PATIENT_ATTEMPTS:
+    if errors.is_disk_full(error) and attempts + 1 < PATIENT_ATTEMPTS:
         return Retry(delivery.retry_max_seconds, "the disk is full")
-    if isinstance(error, Overloaded) and attempts + 1 < PATIENT_ATTEMPTS:
+    if isinstance(error, errors.Overloaded) and attempts + 1 < PATIENT_ATTEMPTS:
         return Retry(min(error.retry_after_seconds, delivery.retry_max_seconds), str(error))
     if attempts + 1 >= most:
-        return DeadLetter("timeout" if isinstance(error, TimedOut) else "exhausted", error)
+        return DeadLetter("timeout" if isinstance(error, errors.TimedOut) else "exhausted", error)
     return Retry(backoff_seconds(attempts, delivery), repr(error))
 
 
 def _has_fallback(error: BaseException | None, context: Context) -> bool:
     """Return whether the local model goes on, in the same stage, while work waits for an endpoint."""
-    return isinstance(error, EmbedderDown) and context.settings.embed.fallback == "local"
+    return isinstance(error, errors.EmbedderDown) and context.settings.embed.fallback == "local"
 
 
 def outage_pause_seconds(least_seconds: float, age_seconds: float) -> float:

@@ -12,18 +12,7 @@ from pydantic import Field
 
 from sluice.contracts.base import LaterText, Sha256
 from sluice.contracts.event import Body, Queue
-from sluice.contracts.learning.control import (
-    Defence,
-    DefenceName,
-    FlagAction,
-    FlagName,
-    FlagSource,
-    ModelVersion,
-    Pin,
-    RolloutStatus,
-    Share,
-    VerdictKind,
-)
+from sluice.contracts.learning import control
 
 CONTROL_CORPUS = "sluice.control"
 """The corpus of control runs. It holds no documents; a key that is limited to corpora sees none of the runs."""
@@ -33,11 +22,11 @@ class FlagChanged(Body):
     """An operator changed a flag. `enabled` is the new state, `decided_by` the source that decides it, both as seen by
     the process that recorded the change: each process has its own environment."""
 
-    name: FlagName
-    action: FlagAction
+    name: control.FlagName
+    action: control.FlagAction
     was_enabled: bool
     enabled: bool
-    decided_by: FlagSource
+    decided_by: control.FlagSource
     operator: str
     note: str = ""
 
@@ -46,7 +35,7 @@ class PendingPurged(Body):
     """Directives that waited when a flag was switched off were cancelled, and do not come back with it. `directive` is
     their kind, `event_ids` are their ids; each of the affected `run_ids` has a gap that names the flag."""
 
-    flag: FlagName
+    flag: control.FlagName
     stage: Queue
     directive: str
     count: Annotated[int, Field(ge=0)]
@@ -58,7 +47,7 @@ class DefenceTripped(Body):
     """The gate fell back by itself, from `configuration` to the previous one, `falls_back_to`: each the hash of a
     profile, with "+" and the version of a learned model where a model decided."""
 
-    defence: Defence
+    defence: control.Defence
     configuration: LaterText = None
     falls_back_to: LaterText = None
 
@@ -66,7 +55,7 @@ class DefenceTripped(Body):
 class DefenceHealed(Body):
     """A fallback of the gate ended: by new data, by another configuration, or by the named operator."""
 
-    name: DefenceName
+    name: control.DefenceName
     profile: str
     corpus: LaterText = None
     owner: LaterText = None
@@ -78,10 +67,10 @@ class DefenceHealed(Body):
 class DefencePinned(Body):
     """An operator holds a defence on or off for a profile and a corpus ("*": for all), until it is lifted."""
 
-    name: DefenceName
+    name: control.DefenceName
     profile: str
     corpus: str
-    pin: Pin
+    pin: control.Pin
     operator: str
     note: str = ""
 
@@ -93,13 +82,13 @@ class RolloutChanged(Body):
     the units, 0 while it is only a shadow. If neither status nor share changed, the verdict did.
     """
 
-    model_version: ModelVersion
+    model_version: control.ModelVersion
     model_sha256: Sha256
-    was_status: RolloutStatus | None = None
-    was_share: Share = 0.0
-    status: RolloutStatus
-    share: Share
-    verdict: VerdictKind | None = None
+    was_status: control.RolloutStatus | None = None
+    was_share: control.Share = 0.0
+    status: control.RolloutStatus
+    share: control.Share
+    verdict: control.VerdictKind | None = None
     why: str = ""
     operator: str
 

@@ -18,16 +18,8 @@ from functools import partial
 from typing import Any
 
 import structlog
-from celery import Celery, Task, bootsteps
+from celery import Celery, Task, bootsteps, signals
 from celery.exceptions import SecurityWarning
-from celery.signals import (
-    setup_logging,
-    worker_init,
-    worker_process_init,
-    worker_process_shutdown,
-    worker_ready,
-    worker_shutdown,
-)
 from celery.worker.consumer.tasks import Tasks
 from filelock import FileLock, Timeout
 
@@ -39,28 +31,7 @@ from sluice.otel.logs import configure as configure_logs
 from sluice.workers.broker.celery_app import POOLS, make_app, pool_size, stages_of
 from sluice.workers.broker.keys import HANDLE_TASK, PRESENCE_TTL_SECONDS
 from sluice.workers.broker.transport import BROKER_ERRORS, Transport
-from sluice.workers.processes.background import (
-    EMBEDDER_LOOK_SECONDS,
-    announce_presence,
-    answer_direct_queries,
-    child_limit_seconds,
-    follow_snapshots,
-    keep_queues_tidy,
-    keep_whole,
-    look_at_embedder,
-    release_claims_of_children,
-    stop_cancelled_work,
-    watch_itself,
-)
-from sluice.workers.processes.kernel import (
-    die_with_parent,
-    give_signs_of_life,
-    limit_heaps,
-    limit_memory,
-    return_free_memory,
-    run_below_init,
-    worker_name,
-)
+from sluice.workers.processes import background, kernel
 from sluice.workers.processes.worker_process import WorkerProcess
 from sluice.workers.runtime.observers import begin_series
 from sluice.workers.settings import Settings
@@ -77,12 +48,12 @@ CHILD_START_SECONDS = 60.0
 def run_worker(settings: Settings, name: str) -> None:
     """Run a worker of a stage, or of several that share a process (`gate+query`), until a signal ends it."""
     stages = tuple(sorted(stages_of(name), key=lambda stage: stage == "index"))  # it may have to wait for its turn
-    run_below_init()
-    die_with_parent()
-    limit_heaps()
-    give_signs_of_life()
+    kernel.run_below_init()
+    kernel.die_with_parent()
+    kernel.limit_heaps()
+    kernel.give_signs_of_life()
     configure_logs(f"sluice-{name}", settings.telemetry)
-    process = WorkerProcess(settings, stages, worker_name(name, os.getpid()))
+    process = WorkerProcess(settings, stages, kernel.worker_name(name, os.getpid()))
     app = make_app(settings, worker=process.name)
 
     @app.task(name=HANDLE_TASK, acks_late=True, shared=False, bind=True)  # type: ignore[untyped-decorator]
@@ -124,7 +95,7 @@ def run_worker(settings: Settings, name: str) -> None:
 def _limits(settings: Settings) -> dict[str, float | None]:
     """Return Celery's settings for the children of a pool."""
     return {
-        "task_time_limit": child_limit_seconds(settings),
+        "task_time_limit": background.child_limit_seconds(settings),
         "worker_max_tasks_per_child": settings.pools.max_tasks_per_child,
         "worker_proc_alive_timeout": CHILD_START_SECONDS,
     }
@@ -132,16 +103,18 @@ def _limits(settings: Settings) -> dict[str, float | None]:
 
 def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
     # Celery keeps weak references to receivers, hence weak=False.
-    setup_logging.connect(lambda **_: None, weak=False)
-    worker_ready.connect(lambda **_: _come_forward(process), weak=False)
+    signals.setup_logging.connect(lambda **_: None, weak=False)
+    signals.worker_ready.connect(lambda **_: _come_forward(process), weak=False)
     if prefork:
-        worker_init.connect(lambda **_: _map_language_model(process.settings), weak=False)  # before the pool forks
-        worker_ready.connect(lambda **_: release_claims_of_children(process), weak=False)
-        worker_process_init.connect(lambda **_: _begin_child(process), weak=False)
-        worker_process_shutdown.connect(lambda **_: process.end(), weak=False)
+        signals.worker_init.connect(
+            lambda **_: _map_language_model(process.settings), weak=False
+        )  # before the pool forks
+        signals.worker_ready.connect(lambda **_: background.release_claims_of_children(process), weak=False)
+        signals.worker_process_init.connect(lambda **_: _begin_child(process), weak=False)
+        signals.worker_process_shutdown.connect(lambda **_: process.end(), weak=False)
     else:
-        worker_init.connect(lambda **_: _warm(process), weak=False)
-        worker_shutdown.connect(lambda **_: process.end(), weak=False)
+        signals.worker_init.connect(lambda **_: _warm(process), weak=False)
+        signals.worker_shutdown.connect(lambda **_: process.end(), weak=False)
 
 
 def _map_language_model(settings: Settings) -> None:
@@ -152,26 +125,26 @@ def _map_language_model(settings: Settings) -> None:
 
 
 def _begin_child(process: WorkerProcess) -> None:
-    die_with_parent(signal.SIGKILL)  # it may hang; its claims are known by its name
-    limit_memory(CHILD_MEMORY_BYTES)
+    kernel.die_with_parent(signal.SIGKILL)  # it may hang; its claims are known by its name
+    kernel.limit_memory(CHILD_MEMORY_BYTES)
     faulthandler.register(signal.SIGXCPU, chain=True)  # tells where a reading hung that the kernel ends
     process.become_child()
     process.begin()
-    process.serve(keep_queues_tidy, "tidy")
-    process.serve(stop_cancelled_work, "cancellations")
+    process.serve(background.keep_queues_tidy, "tidy")
+    process.serve(background.stop_cancelled_work, "cancellations")
 
 
 def _warm(process: WorkerProcess) -> None:
     """Load what the stages need, and start the background threads."""
     process.begin()
-    process.serve(keep_queues_tidy, "tidy")
-    process.serve(stop_cancelled_work, "cancellations")
+    process.serve(background.keep_queues_tidy, "tidy")
+    process.serve(background.stop_cancelled_work, "cancellations")
     graph = process.settings.graph
     if {"embed", "query"} & set(process.stages):
         _load_embedder(process)
-        process.repeat(EMBEDDER_LOOK_SECONDS, partial(look_at_embedder, process), "embedder")
+        process.repeat(background.EMBEDDER_LOOK_SECONDS, partial(background.look_at_embedder, process), "embedder")
     if "index" in process.stages:
-        process.serve(keep_whole, "heal")
+        process.serve(background.keep_whole, "heal")
     if "graph" in process.stages and graph.enabled:
         from sluice.workers.processes.watches.graph import (
             CYPHER_LOOK_SECONDS,
@@ -187,11 +160,11 @@ def _warm(process: WorkerProcess) -> None:
     if "query" in process.stages:
         for corpus in process.context.readers.names():
             process.context.readers.reader(corpus).reload()
-        process.serve(follow_snapshots, "snapshots")
+        process.serve(background.follow_snapshots, "snapshots")
         process.serve(lambda _, stopping: process.direct_reads.look_after_waiting(stopping), "waiting-reads")
         for number in range(pool_size(process.settings, "query")):
-            process.serve(answer_direct_queries, f"reads-{number}")
-    return_free_memory()
+            process.serve(background.answer_direct_queries, f"reads-{number}")
+    kernel.return_free_memory()
 
 
 def _load_embedder(process: WorkerProcess) -> None:
@@ -214,8 +187,8 @@ def _come_forward(process: WorkerProcess) -> None:
     if settings.telemetry.metrics_address:
         metrics.serve_metrics(settings.telemetry.metrics_address)
     transport = Transport(settings)
-    process.repeat(PRESENCE_TTL_SECONDS / 3, partial(announce_presence, process, transport), "presence")
-    process.serve(partial(watch_itself, transport), "watch")
+    process.repeat(PRESENCE_TTL_SECONDS / 3, partial(background.announce_presence, process, transport), "presence")
+    process.serve(partial(background.watch_itself, transport), "watch")
     log.info("worker_ready", stages=process.stages, worker=process.name)
 
 

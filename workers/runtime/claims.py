@@ -25,15 +25,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from sluice.contracts.errors import (
-    BudgetExhausted,
-    Fenced,
-    InvalidInput,
-    NotFound,
-    Overloaded,
-    PolicyRefused,
-    Unavailable,
-)
+from sluice.contracts import errors
 from sluice.contracts.event import Queue
 from sluice.ingest.circuit_breaker import FailureWindow
 from sluice.ledger.ledger import Claim, Ledger
@@ -63,7 +55,7 @@ def is_cancelled() -> bool:
 def check_cancelled() -> None:
     """Raise `Fenced` if this thread's run was cancelled or its claim taken over: nothing more of it is recorded."""
     if hold := _lost_hold():
-        raise Fenced(f"the claim on {hold.claim.event.id} was lost on the way")
+        raise errors.Fenced(f"the claim on {hold.claim.event.id} was lost on the way")
 
 
 def _lost_hold() -> Hold | None:
@@ -146,11 +138,11 @@ class Heartbeat:
         claim = hold.claim
         try:
             self._ledger.heartbeat(claim, self._lease_seconds)
-        except Fenced:
+        except errors.Fenced:
             log.warning("claim_lost", event_id=claim.event.id, epoch=claim.epoch)
             hold.lost.set()
             self._forget(hold)
-        except Unavailable as error:
+        except errors.Unavailable as error:
             log.warning("heartbeat_failed", event_id=claim.event.id, error=repr(error))
         except Exception as error:  # this one thread must outlive any failure of a single claim
             log.error("heartbeat_failed", event_id=claim.event.id, error=repr(error), exc_info=error)
@@ -217,9 +209,17 @@ OUTWARD: frozenset[Queue] = frozenset({"search", "crawl"})
 def counts_as_failure(stage: Queue, error: BaseException | None) -> bool:
     """Return whether an error in handling an event is a fault of the stage."""
     match error:
-        case None | PolicyRefused() | BudgetExhausted() | Overloaded() | Fenced() | InvalidInput() | NotFound():
+        case (
+            None
+            | errors.PolicyRefused()
+            | errors.BudgetExhausted()
+            | errors.Overloaded()
+            | errors.Fenced()
+            | errors.InvalidInput()
+            | errors.NotFound()
+        ):
             return False
-        case Unavailable():
+        case errors.Unavailable():
             return stage not in OUTWARD
     return True
 

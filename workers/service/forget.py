@@ -18,15 +18,7 @@ from sluice.contracts.document import ChunkBatch, ChunkedDocument, DocumentBatch
 from sluice.contracts.errors import Corrupted, InvalidInput, NotFound, SluiceError
 from sluice.contracts.event import Next
 from sluice.contracts.ingest import ForgetDirected
-from sluice.contracts.operations.forget import (
-    ForgetProof,
-    ForgetRequest,
-    ForgottenEntry,
-    ForgottenKind,
-    NewEntry,
-    Selection,
-    Trace,
-)
+from sluice.contracts.operations import forget as forgetting
 from sluice.graph.generations.publish import MANIFEST, Generation, open_generation
 from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, read_current_name
@@ -54,7 +46,7 @@ class ForgetDesk:
         self._service = Service(context)
         self._forgotten = context.ledger.forgotten
 
-    def forget(self, request: ForgetRequest, caller: Caller) -> RunAccepted:
+    def forget(self, request: forgetting.ForgetRequest, caller: Caller) -> RunAccepted:
         """Begin a run that forgets documents. The run is finished when nothing of them is left.
 
         Raises:
@@ -71,7 +63,7 @@ class ForgetDesk:
         first = [Entry(self._service.event_of(Next(body), run))]
         return self._service.started(self._forgotten.forget(run, first, entries, caller.owner, request.note))
 
-    def count(self, request: ForgetRequest, caller: Caller) -> int:
+    def count(self, request: forgetting.ForgetRequest, caller: Caller) -> int:
         """Count the served documents that the request selects."""
         caller.may_touch(request.corpus)
         selection = usable_selection(request.selection)
@@ -80,24 +72,24 @@ class ForgetDesk:
         facts = self._context.readers.reader(request.corpus).all_facts()
         return sum(is_selected(one, selection) for one in facts)
 
-    def prove(self, corpus: str, selection: Selection, caller: Caller) -> ForgetProof:
+    def prove(self, corpus: str, selection: forgetting.Selection, caller: Caller) -> forgetting.ForgetProof:
         """Search every place that could still have documents of the selection."""
         caller.may_touch(corpus)
         meant = usable_selection(selection)
         traces = tuple(_Search(self._context, corpus, meant).traces())
-        return ForgetProof(corpus=corpus, selection=meant, traces=traces)
+        return forgetting.ForgetProof(corpus=corpus, selection=meant, traces=traces)
 
-    def entries(self, caller: Caller) -> Sequence[ForgottenEntry]:
+    def entries(self, caller: Caller) -> Sequence[forgetting.ForgottenEntry]:
         """Return the negative lists of the caller's corpora."""
         return self._forgotten.list(caller.corpora)
 
-    def keep_out(self, entry: NewEntry, caller: Caller) -> Sequence[ForgottenEntry]:
+    def keep_out(self, entry: forgetting.NewEntry, caller: Caller) -> Sequence[forgetting.ForgottenEntry]:
         """Put an entry on the corpus's negative list and return the list. Removes nothing from the corpus."""
         caller.may_touch(entry.corpus)
         self._forgotten.add(entry.corpus, [(entry.kind, _usable(entry.kind, entry.value))], caller.owner, entry.note)
         return [one for one in self.entries(caller) if one.corpus == entry.corpus]
 
-    def allow(self, entry_id: str, caller: Caller, note: str) -> ForgottenEntry:
+    def allow(self, entry_id: str, caller: Caller, note: str) -> forgetting.ForgottenEntry:
         """Take an entry off the negative list; what it names may be crawled and ingested again.
 
         Raises:
@@ -110,7 +102,7 @@ class ForgetDesk:
         return entry
 
 
-def usable_selection(selection: Selection) -> Selection:
+def usable_selection(selection: forgetting.Selection) -> forgetting.Selection:
     """Return the selection with its URL or prefix as documents have it. Raises `InvalidInput` if none can have it."""
     if selection.named is None:
         return selection
@@ -118,7 +110,7 @@ def usable_selection(selection: Selection) -> Selection:
     return selection.model_copy(update={kind: _usable(kind, value)})
 
 
-def _usable(kind: ForgottenKind, value: str) -> str:
+def _usable(kind: forgetting.ForgottenKind, value: str) -> str:
     if kind == "url":
         return usable_url("url", value)
     if kind == "url_prefix" and not value.startswith(_WEB):
@@ -137,12 +129,12 @@ class _Search:
     Changes nothing. Reads the whole journal and every blob, and takes as long as that.
     """
 
-    def __init__(self, context: Context, corpus: str, selection: Selection) -> None:
+    def __init__(self, context: Context, corpus: str, selection: forgetting.Selection) -> None:
         self._context, self._corpus, self._selection = context, corpus, selection
         self._ids = frozenset(selection.document_ids)
         self._layout = CorpusLayout(context.settings.index_root, corpus)
 
-    def traces(self) -> Iterator[Trace]:
+    def traces(self) -> Iterator[forgetting.Trace]:
         """Yield the findings in each place."""
         ledger, blobs, meant = self._context.ledger, self._context.blobs, (self._corpus, self._ids, self._selection)
         own = self._context.readers
@@ -169,7 +161,7 @@ class _Search:
     def _is_meant(self, facts: DocumentFacts) -> bool:
         return is_selected(facts, self._selection)
 
-    def _in_index(self, readers: CorpusReaders, layout: CorpusLayout, told: str) -> Iterator[Trace]:
+    def _in_index(self, readers: CorpusReaders, layout: CorpusLayout, told: str) -> Iterator[forgetting.Trace]:
         """Yield what queries find now, which includes the journal beyond the generation; and what is on disk."""
         served = Found("what queries find")
         for facts in readers.reader(self._corpus).all_facts():
@@ -186,7 +178,7 @@ class _Search:
         detail = "finish `sluice reindex`, or remove what it kept" if beside else None
         yield _trace(f"corpora kept beside it{told}", len(beside), beside, detail)
 
-    def _in_batches(self) -> Trace:
+    def _in_batches(self) -> forgetting.Trace:
         """Search batches of documents and of chunks, except blobs of other corpora alone."""
         selection, blobs = self._selection, self._context.blobs
         needle = to_json(selection.named[1]).strip(b'"') if selection.named else b""
@@ -205,7 +197,7 @@ class _Search:
                 found.update(facts.document_id for facts in _facts_in(content) if self._is_meant(facts))
         return _trace("batches among the blobs", looked_at, sorted(found))
 
-    def _in_object_store(self, url: str) -> Trace:
+    def _in_object_store(self, url: str) -> forgetting.Trace:
         """Find generations in the store that are not on disk here; those on disk were searched."""
         from sluice.index.remote.object_store import open_store
         from sluice.index.remote.snapshots import list_stored_generations
@@ -216,7 +208,7 @@ class _Search:
         detail = "not on disk here, so not looked into; they leave the store with the next push" if unknown else None
         return _trace("object store", len(stored), unknown, detail)
 
-    def _in_graph(self) -> Iterator[Trace]:
+    def _in_graph(self) -> Iterator[forgetting.Trace]:
         with self._context.ledger.graph.snapshot(self._corpus) as rows:
             known = [one.document_id for one in rows.standing() if not one.is_tombstone]
         yield self._left_over("graph rows", known)
@@ -231,14 +223,14 @@ class _Search:
             else:
                 yield self._left_over(place, [view.node(number).key for number in range(view.documents)])
 
-    def _on_graph_server(self, server: GraphServer) -> Trace:
+    def _on_graph_server(self, server: GraphServer) -> forgetting.Trace:
         try:
             return self._left_over("graph server", list(server.standing(self._corpus)))
         except SluiceError as error:
             detail = f"what left the index leaves the server when it is back: {error}"
             return _trace("graph server", 0, ["not looked into"], detail)
 
-    def _left_over(self, place: str, held: list[str]) -> Trace:
+    def _left_over(self, place: str, held: list[str]) -> forgetting.Trace:
         """Trace documents held at `place` that the selection names by id, or that the index has no more."""
         readers, corpus = self._context.readers, self._corpus
         served = readers.reader(corpus).documents(held) if readers.exists(corpus) else {}
@@ -261,8 +253,8 @@ def _facts_in(content: bytes) -> Iterator[DocumentFacts]:
         return
 
 
-def _trace(place: str, looked_at: int, names: Iterable[str], detail: str | None = None) -> Trace:
+def _trace(place: str, looked_at: int, names: Iterable[str], detail: str | None = None) -> forgetting.Trace:
     """Return a trace with the first of the names, and the number of further ones."""
     found = tuple(names)
     more = (f"and {len(found) - _MOST_NAMED} more",) if len(found) > _MOST_NAMED else ()
-    return Trace(place=place, looked_at=looked_at, found=(*found[:_MOST_NAMED], *more), detail=detail)
+    return forgetting.Trace(place=place, looked_at=looked_at, found=(*found[:_MOST_NAMED], *more), detail=detail)

@@ -29,18 +29,7 @@ from sluice.index.disk.layout import CorpusLayout
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.publish import read_current_name
 from sluice.index.local.reader import CorpusHash, IndexReader
-from sluice.ingest.freshness import (
-    Counts,
-    DuePage,
-    ManifestEntry,
-    choose_due,
-    read_manifest,
-    read_plan,
-    record_plan,
-    shortest_expected,
-    write_manifest,
-    write_plan,
-)
+from sluice.ingest import freshness
 from sluice.ledger.ledger import Ledger
 from sluice.workers.context import Context
 from sluice.workers.service.service import Service
@@ -87,7 +76,7 @@ def write_current_manifest(context: Context, corpus: str, path: Path) -> int:
 
     Raises `NotFound` if nothing was written to the corpus yet.
     """
-    return write_manifest(_entries(context, corpus), path)
+    return freshness.write_manifest(_entries(context, corpus), path)
 
 
 def published_hash(settings: Settings, corpus: str) -> str | None:
@@ -115,26 +104,26 @@ def require_whole(context: Context, corpus: str) -> CorpusHash | None:
     return found
 
 
-def plan_refresh(prior: Path | None, current: Path, files: FreshnessFiles, at: datetime) -> Counts:
+def plan_refresh(prior: Path | None, current: Path, files: FreshnessFiles, at: datetime) -> freshness.Counts:
     """Compare two manifests, write the plan and record each of its decisions; without `prior` everything is new.
 
     Raises:
         NotFound: a manifest is not there.
         InvalidInput: a manifest cannot be read; names file and line.
     """
-    before = read_manifest(prior) if prior else ()
-    counts = write_plan(before, read_manifest(current), files.plan)
-    record_plan(read_plan(files.plan), files.decisions, at)
+    before = freshness.read_manifest(prior) if prior else ()
+    counts = freshness.write_plan(before, freshness.read_manifest(current), files.plan)
+    freshness.record_plan(freshness.read_plan(files.plan), files.decisions, at)
     return counts
 
 
-def _entries(context: Context, corpus: str) -> Iterator[ManifestEntry]:
+def _entries(context: Context, corpus: str) -> Iterator[freshness.ManifestEntry]:
     documents = context.readers.existing(corpus).all_facts()
     while held := {facts.document_id: facts for facts in islice(documents, _LOOKED_UP_AT_ONCE)}:
         seen_at = context.page_memory.seen_at(corpus, tuple(held))
         for document_id, facts in held.items():
             fetched_at = facts.provenance.fetched_at
-            yield ManifestEntry(
+            yield freshness.ManifestEntry(
                 url=facts.url or facts.file_path or document_id,
                 checksum=facts.checksum,
                 document_id=document_id,
@@ -156,11 +145,11 @@ class Rechecked:
     """Tokens embedded."""
 
 
-def due_pages(context: Context, corpus: str, now: datetime) -> list[DuePage]:
+def due_pages(context: Context, corpus: str, now: datetime) -> list[freshness.DuePage]:
     """Return the due pages of the corpus, the longest overdue first, at most as many as one run requests."""
     settings = context.settings.freshness
-    watched = context.page_memory.watched(corpus, now, shortest_expected(settings))
-    return choose_due(watched, settings, now, settings.max_pages)
+    watched = context.page_memory.watched(corpus, now, freshness.shortest_expected(settings))
+    return freshness.choose_due(watched, settings, now, settings.max_pages)
 
 
 def recheck(context: Context, corpus: str, now: datetime | None = None) -> str | None:

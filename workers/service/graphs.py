@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.contracts.api import RunAccepted
 from sluice.contracts.errors import InvalidInput, InvalidQuestion, NotFound, PolicyRefused, SluiceError, Unavailable
 from sluice.contracts.event import Next
-from sluice.contracts.graph.api import (
-    CypherRequest,
-    CypherResult,
-    GraphProof,
-    GraphServerHealth,
-    GraphStatus,
-    Linked,
-    NearestDocuments,
-    Neighbours,
-)
+from sluice.contracts.graph import api
 from sluice.contracts.graph.model import EdgeType
 from sluice.graph.cypher.engine_file import newest_files
 from sluice.graph.extract.extract import parser_version, what_is_missing
@@ -62,7 +53,7 @@ class GraphDesk:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def query(self, request: CypherRequest, caller: Caller) -> CypherResult:
+    def query(self, request: api.CypherRequest, caller: Caller) -> api.CypherResult:
         """Return the rows for a question in Cypher.
 
         Raises:
@@ -82,7 +73,7 @@ class GraphDesk:
                 raise
             raise InvalidQuestion(error.field, error.problem, error.remedy) from error
 
-    def nearest(self, corpus: str, question: str, caller: Caller, *, top_k: int = 8) -> NearestDocuments:
+    def nearest(self, corpus: str, question: str, caller: Caller, *, top_k: int = 8) -> api.NearestDocuments:
         """Return the documents that the graph server finds nearest to a question by their vectors, and their links.
 
         Raises:
@@ -106,7 +97,7 @@ class GraphDesk:
         direction: Direction | None = None,
         types: Collection[EdgeType] = (),
         limit: int = 50,
-    ) -> Neighbours:
+    ) -> api.Neighbours:
         """Return a node's neighbours, surest first. Raises `InvalidInput`, listing all, if several have its name."""
         from sluice.graph.walk.nodes import neighbours
 
@@ -114,7 +105,7 @@ class GraphDesk:
         with metrics.GRAPH_QUERY_SECONDS.labels("neighbours").time():
             return neighbours(self._view(corpus), named, limit, direction=direction, types=types)
 
-    def linked(self, corpus: str, module: str, caller: Caller, *, failing: bool = True, top_k: int = 10) -> Linked:
+    def linked(self, corpus: str, module: str, caller: Caller, *, failing: bool = True, top_k: int = 10) -> api.Linked:
         """Return the failing tests that touch a module, and the documents that are linked to these; without `failing`
         all tests that do."""
         from sluice.graph.walk.linked import linked
@@ -123,13 +114,13 @@ class GraphDesk:
         with metrics.GRAPH_QUERY_SECONDS.labels("linked").time():
             return linked(self._view(corpus), module, failing_only=failing, top_k=top_k)
 
-    def status(self, corpus: str, caller: Caller) -> GraphStatus:
+    def status(self, corpus: str, caller: Caller) -> api.GraphStatus:
         """Return the status of a corpus's graph."""
         self._reader(corpus, caller)
         folder, totals = self._context.graphs.folder(corpus), self._context.ledger.graph.totals(corpus)
         generation, problem = published_in(folder)
         missing = what_is_missing()
-        return GraphStatus(
+        return api.GraphStatus(
             corpus=corpus,
             documents=totals.documents,
             edges=totals.edges,
@@ -146,7 +137,7 @@ class GraphDesk:
             problem=problem or (str(missing) if missing else None if self._context.settings.graph.enabled else _OFF),
         )
 
-    def every(self, caller: Caller) -> list[GraphStatus]:
+    def every(self, caller: Caller) -> list[api.GraphStatus]:
         """Return the status of each graph that the caller may see; agents' memories have none."""
         names = [name for name in self._context.readers.names() if is_graphed(name) and caller.may_see(name)]
         return [self.status(name, caller) for name in names]
@@ -183,7 +174,7 @@ class GraphDesk:
         """
         return self._begin(corpus, lag, NO_KEY, f"graph:{corpus}:{lag.digest}:{once_per}")
 
-    def prove(self, corpus: str, caller: Caller) -> GraphProof:
+    def prove(self, corpus: str, caller: Caller) -> api.GraphProof:
         """Read every document of the index anew and compare what it states with the graph's rows. Writes nothing."""
         indexed = IndexedDocuments(self._reader(corpus, caller))
         with self._context.ledger.graph.snapshot(corpus) as rows:
@@ -196,7 +187,7 @@ class GraphDesk:
             rebuilt, documents, edges = sum_sha256([sha256], rebuilt), documents + 1, edges + len(row.edges)
             if kept.pop(row.document_id, None) != sha256:
                 differing.append(row.document_id)
-        return GraphProof(
+        return api.GraphProof(
             corpus=corpus,
             documents=documents,
             edges=edges,
@@ -232,13 +223,13 @@ class GraphDesk:
             return None
         return feed.version if feed else None
 
-    def _asked_of_file(self, request: CypherRequest) -> CypherResult:
+    def _asked_of_file(self, request: api.CypherRequest) -> api.CypherResult:
         from sluice.graph.cypher.run import run_cypher
 
         version = self._context.ledger.graph.totals(request.corpus).version
         return run_cypher(request, self._context.graphs.folder(request.corpus), version)
 
-    def _asked_of_server(self, request: CypherRequest) -> CypherResult:
+    def _asked_of_server(self, request: api.CypherRequest) -> api.CypherResult:
         """Query the graph server; nodes and edges have the properties of the published file.
 
         The question passes the guard of the published file, in the server's dialect, before it is sent.
@@ -252,7 +243,7 @@ class GraphDesk:
         if feed is None:
             raise NotFound(f"corpus {request.corpus!r} has not been fed to the graph server yet")
         found = server.query(statement.text, statement.parameters, statement.rows, request.timeout_seconds)
-        return CypherResult(
+        return api.CypherResult(
             columns=statement.columns if statement.columns is not None else found.columns,
             rows=tuple(tuple(map(_shown, row)) for row in found.rows),
             is_cut=found.is_cut and statement.rows == request.limit,
@@ -271,7 +262,7 @@ class GraphDesk:
         return service.begin(run, first or [Next(nothing_but_published(lag.journal_offset))])
 
 
-def check_graph_server(context: Context) -> GraphServerHealth:
+def check_graph_server(context: Context) -> api.GraphServerHealth:
     """Ping the graph server, or open the files that serve the graph where none is configured.
 
     The message says which of them serves, and names the server's host and port; it holds no secret.
@@ -283,13 +274,13 @@ def check_graph_server(context: Context) -> GraphServerHealth:
         names = [name for name in context.readers.names() if is_graphed(name)]
         broken = [name for name in names if context.graphs.arm(name).view()[1] == DAMAGED]
         if broken:
-            return GraphServerHealth(status="unhealthy", message=f"{DAMAGED}: {', '.join(broken)}")
-        return GraphServerHealth(status="healthy", message=f"{NO_SERVER}, which answer")
+            return api.GraphServerHealth(status="unhealthy", message=f"{DAMAGED}: {', '.join(broken)}")
+        return api.GraphServerHealth(status="healthy", message=f"{NO_SERVER}, which answer")
     try:
         server.ping()
     except SluiceError as error:
-        return GraphServerHealth(status="unhealthy", message=str(error))
-    return GraphServerHealth(status="healthy", message="Neo4j connection successful")
+        return api.GraphServerHealth(status="unhealthy", message=str(error))
+    return api.GraphServerHealth(status="healthy", message="Neo4j connection successful")
 
 
 def _server_of(context: Context) -> GraphServer:

@@ -20,6 +20,7 @@ from sluice.graph.tools.ask import Listing, ToolServer, list_tools, tools_text, 
 from sluice.ingest.egress.crawl_account import EgressLimits
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.extract.media_types import PLAIN
+from sluice.ingest.repository import git
 from sluice.ingest.repository.facts import (
     DEPENDENCIES,
     FACTS_KEY,
@@ -28,17 +29,6 @@ from sluice.ingest.repository.facts import (
     is_manifest,
     parse_manifest,
     write_dependencies,
-)
-from sluice.ingest.repository.git import (
-    MAX_BYTES,
-    TIMEOUT_SECONDS,
-    Commit,
-    GitRepository,
-    TrackedFile,
-    clone_folder,
-    fetch,
-    is_address,
-    parse_remote,
 )
 from sluice.trust.guard.guard import find_by_rule
 from sluice.trust.source_trust import submission_id_for
@@ -50,9 +40,9 @@ REPOSITORY_KEY, BLOB_KEY = "repository", "git_blob"
 FACTS_FILE = "DEPENDENCIES"
 """Last part of the path of the document that lists a repository's dependencies; no file of it has that name."""
 _GIT_LIMITS = EgressLimits(
-    max_response_bytes=MAX_BYTES,
-    max_bytes_per_crawl=MAX_BYTES,
-    max_connection_seconds=TIMEOUT_SECONDS,
+    max_response_bytes=git.MAX_BYTES,
+    max_bytes_per_crawl=git.MAX_BYTES,
+    max_connection_seconds=git.TIMEOUT_SECONDS,
     max_hosts_per_crawl=5,
 )
 
@@ -65,14 +55,16 @@ class Reading:
     """
 
     repository: str
-    commit: Commit
+    commit: git.Commit
     documents: Iterator[Document]
     unchanged: int
     removed: list[str]
 
 
 @contextmanager
-def open_repository(context: Context, source: str, ref: str | None) -> Iterator[tuple[GitRepository, Commit, str, str]]:
+def open_repository(
+    context: Context, source: str, ref: str | None
+) -> Iterator[tuple[git.GitRepository, git.Commit, str, str]]:
     """Yield a repository with the requested commit, its name in paths, and its location.
 
     A folder is read in place; an address is fetched through an egress proxy of its own, if the policy allows it.
@@ -81,26 +73,26 @@ def open_repository(context: Context, source: str, ref: str | None) -> Iterator[
         PolicyRefused: the policy lets nothing out, or not by plain HTTP.
         InvalidInput, NotFound, TimedOut, Unavailable: as `ingest.repository`.
     """
-    if not is_address(source):
+    if not git.is_address(source):
         path = Path(source).resolve()
         if not path.is_dir():
             raise InvalidInput("git", f"no folder {source}", "a folder with a repository, or an https:// address")
-        repository = GitRepository(path)
+        repository = git.GitRepository(path)
         yield repository, repository.commit(ref), path.name, str(path)
         return
-    remote = parse_remote(source)
+    remote = git.parse_remote(source)
     named = f"git={remote.host}:{remote.port}"
     if not remote.is_secure and named not in context.settings.egress.allow:
         remedy = f'an https:// address, or "{named}" in egress.allow for a server of your own network'
         raise PolicyRefused("git", "plain HTTP can be read and changed on the way", remedy)
-    folder = clone_folder(context.settings.data_dir / "repositories", remote)
+    folder = git.clone_folder(context.settings.data_dir / "repositories", remote)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (
         EgressProxy(context.settings.egress, on_refusal=log_refusal, limits=_GIT_LIMITS) as proxy,
-        proxy.open("git", max_bytes=MAX_BYTES) as account,
+        proxy.open("git", max_bytes=git.MAX_BYTES) as account,
     ):
         try:
-            repository, commit = fetch(remote, ref, folder, account.url)
+            repository, commit = git.fetch(remote, ref, folder, account.url)
         except InvalidInput as error:
             refused = "; ".join(f"{one.rule}: {one.detail}" for one, _ in account.report().refusals)
             if not refused:
@@ -110,7 +102,12 @@ def open_repository(context: Context, source: str, ref: str | None) -> Iterator[
 
 
 def read_repository(
-    context: Context, corpus: str, opened: tuple[GitRepository, Commit, str, str], *, now: datetime, on_skip: OnSkip
+    context: Context,
+    corpus: str,
+    opened: tuple[git.GitRepository, git.Commit, str, str],
+    *,
+    now: datetime,
+    on_skip: OnSkip,
 ) -> Reading:
     """Find what to ingest and remove so that the corpus has the commit's files, and no others of the repository.
 
@@ -168,7 +165,7 @@ def _known(context: Context, corpus: str, name: str, place: str) -> dict[str, st
     return known
 
 
-def _skipped(file: TrackedFile, on_skip: OnSkip) -> bool:
+def _skipped(file: git.TrackedFile, on_skip: OnSkip) -> bool:
     reason = None
     if SKIPPED_FOLDERS & set(file.path.split("/")):
         reason = "not the author's own"
@@ -183,7 +180,7 @@ def _skipped(file: TrackedFile, on_skip: OnSkip) -> bool:
     return reason is not None
 
 
-def _facts(repository: GitRepository, files: list[TrackedFile], name: str, on_skip: OnSkip) -> list[Dependency]:
+def _facts(repository: git.GitRepository, files: list[git.TrackedFile], name: str, on_skip: OnSkip) -> list[Dependency]:
     """Return the dependencies that the manifests and lock files of a commit name."""
     manifests = [file for file in files if is_manifest(file.path) and file.size_bytes <= MAX_FILE_BYTES]
     found: list[Dependency] = []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from sluice.contracts import ingest
 from sluice.contracts.base import BlobRef
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import (
@@ -26,13 +27,6 @@ from sluice.contracts.document import (
 )
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.contracts.event import Body, Done, Event, Next
-from sluice.contracts.ingest import (
-    ChunksEmbedded,
-    ChunksPartlyEmbedded,
-    DocumentChunked,
-    DocumentsSubmitted,
-    SearchCompleted,
-)
 from sluice.contracts.trust import with_warning
 from sluice.ingest.chunk.chunk import embedding_texts, select_chunks
 from sluice.ingest.embed.batching import Portion, end_of_portion
@@ -74,7 +68,7 @@ class ChunkEmbedder(Step):
         """
         fallback, texts = self.readers.fallback_model(event.corpus), embedding_texts(batch)
         own, *other = (
-            ChunksPartlyEmbedded(chunks_blob=reference, model_fingerprint=fingerprint, subject=batch.subject)
+            ingest.ChunksPartlyEmbedded(chunks_blob=reference, model_fingerprint=fingerprint, subject=batch.subject)
             for fingerprint in (self.embedding.fingerprint(event.corpus), fallback)
             if fingerprint is not None
         )
@@ -82,17 +76,17 @@ class ChunkEmbedder(Step):
             return self.embed_next(own, batch, event)
         return Done(tuple(self.following(one, texts, event) for one in (own, *other)))
 
-    def again(self, embedded: ChunksEmbedded, batch: ChunkBatch, event: Event, model_fingerprint: str) -> Done:
+    def again(self, embedded: ingest.ChunksEmbedded, batch: ChunkBatch, event: Event, model_fingerprint: str) -> Done:
         """Direct the embedding of the batch by another model."""
-        anew = ChunksPartlyEmbedded(chunks_blob=embedded.chunks_blob, model_fingerprint=model_fingerprint)
+        anew = ingest.ChunksPartlyEmbedded(chunks_blob=embedded.chunks_blob, model_fingerprint=model_fingerprint)
         return Done((self.following(anew, embedding_texts(batch), event),))
 
-    def load(self, embedded: ChunksEmbedded) -> tuple[ChunkBatch, Vectors]:
+    def load(self, embedded: ingest.ChunksEmbedded) -> tuple[ChunkBatch, Vectors]:
         """Load the chunks that an event refers to, and a row for each of them, (n, d)."""
         vectors = vectors_from_bytes(self.blobs.get(embedded.vectors_blob), embedded.dimension)
         return load_chunks(embedded.chunks_blob, self.blobs), vectors
 
-    def embed_next(self, begun: ChunksPartlyEmbedded, batch: ChunkBatch, event: Event) -> Done:
+    def embed_next(self, begun: ingest.ChunksPartlyEmbedded, batch: ChunkBatch, event: Event) -> Done:
         """Embed the next portion of `batch`, to which `begun` refers, after the chunks that have their vectors.
 
         Once every chunk has one, marks passages on another topic than their document's former version and emits
@@ -110,7 +104,7 @@ class ChunkEmbedder(Step):
         spend = Spend() if begun.model_fingerprint == self.readers.fallback_model(event.corpus) else embedded.spend
         cache_hits, cost_usd = begun.cache_hits + embedded.cache_hits, begun.cost_usd + embedded.cost_usd
         if end < len(texts):
-            partly = ChunksPartlyEmbedded(
+            partly = ingest.ChunksPartlyEmbedded(
                 chunks_blob=begun.chunks_blob,
                 vectors_blobs=(*begun.vectors_blobs, self.blobs.put(vectors_to_bytes(embedded.vectors))),
                 model_fingerprint=embedded.fingerprint,
@@ -124,7 +118,7 @@ class ChunkEmbedder(Step):
         before = [vectors_from_bytes(self.blobs.get(one), dimension) for one in begun.vectors_blobs]
         vectors = np.concatenate([*before, embedded.vectors])
         marked = mark_topic_changes(batch, vectors, event.corpus, embedded.fingerprint, self.readers, self.embedding)
-        body = ChunksEmbedded(
+        body = ingest.ChunksEmbedded(
             chunks_blob=begun.chunks_blob if marked is batch else self.blobs.put(marked.model_dump_json().encode()),
             vectors_blob=self.blobs.put(vectors_to_bytes(vectors)),
             model_fingerprint=embedded.fingerprint,
@@ -138,7 +132,7 @@ class ChunkEmbedder(Step):
 
     def following(self, body: Body, texts: Sequence[str], event: Event) -> Next:
         """Make the event for the rest, with the most that embedding these texts may cost reserved."""
-        model = body.model_fingerprint if isinstance(body, ChunksPartlyEmbedded) else None
+        model = body.model_fingerprint if isinstance(body, ingest.ChunksPartlyEmbedded) else None
         reserve = self.embedding.reserve(texts, event.corpus, self.ledger.budget_left(event.run_id), model)
         return Next(body, reserve=reserve)
 
@@ -241,12 +235,12 @@ def apart(event: Event, context: Context) -> Done | None:
     """Return an event of the same stage for each document of `event`; None if it has less than two."""
     body, blobs = event.body, context.blobs
     match body:
-        case DocumentsSubmitted():
+        case ingest.DocumentsSubmitted():
             batch = DocumentBatch.model_validate_json(blobs.get(body.documents))
             parts = [_submitted(one, blobs) for one in batch.documents]
-        case SearchCompleted(keep_snippets=True):
+        case ingest.SearchCompleted(keep_snippets=True):
             parts = [_submitted(one, blobs) for one in documents_of_snippets(body, event.run_id)]
-        case DocumentChunked() | ChunksPartlyEmbedded() | ChunksEmbedded():
+        case ingest.DocumentChunked() | ingest.ChunksPartlyEmbedded() | ingest.ChunksEmbedded():
             parts = list(_chunked(body, event, assemble(ChunkEmbedder, context)))
         case _:
             return None
@@ -255,11 +249,13 @@ def apart(event: Event, context: Context) -> Done | None:
 
 def _submitted(document: Document, blobs: BlobStore) -> Next:
     batch = DocumentBatch(documents=(document,))
-    return Next(DocumentsSubmitted.of(batch, blobs.put(batch.model_dump_json().encode())))
+    return Next(ingest.DocumentsSubmitted.of(batch, blobs.put(batch.model_dump_json().encode())))
 
 
 def _chunked(
-    body: DocumentChunked | ChunksPartlyEmbedded | ChunksEmbedded, event: Event, embedder: ChunkEmbedder
+    body: ingest.DocumentChunked | ingest.ChunksPartlyEmbedded | ingest.ChunksEmbedded,
+    event: Event,
+    embedder: ChunkEmbedder,
 ) -> Iterator[Next]:
     done, blobs = 0, embedder.blobs
     batch = load_chunks(body.chunks_blob, blobs)
@@ -268,12 +264,12 @@ def _chunked(
         part = select_chunks(batch, lambda chunk, chunks=chunks: id(chunk) in chunks)  # type: ignore[misc]
         blob, texts = blobs.put(part.model_dump_json().encode()), embedding_texts(part)
         match body:
-            case DocumentChunked():
-                yield embedder.following(DocumentChunked.of(part, blob), texts, event)
-            case ChunksPartlyEmbedded(model_fingerprint=model):
-                anew = ChunksPartlyEmbedded(chunks_blob=blob, model_fingerprint=model, subject=part.subject)
+            case ingest.DocumentChunked():
+                yield embedder.following(ingest.DocumentChunked.of(part, blob), texts, event)
+            case ingest.ChunksPartlyEmbedded(model_fingerprint=model):
+                anew = ingest.ChunksPartlyEmbedded(chunks_blob=blob, model_fingerprint=model, subject=part.subject)
                 yield embedder.following(anew, texts, event)
-            case ChunksEmbedded():
+            case ingest.ChunksEmbedded():
                 rows = vectors_from_bytes(blobs.get(body.vectors_blob), body.dimension)[done : done + len(chunks)]
                 vectors = blobs.put(vectors_to_bytes(rows))
                 own = {"chunks_blob": blob, "vectors_blob": vectors, "chunk_count": len(chunks)}

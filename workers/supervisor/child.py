@@ -25,16 +25,7 @@ from sluice.contracts.errors import SluiceError
 from sluice.ingest.embed.tokens import shared_tokenizer
 from sluice.otel.environment import disable_library_telemetry
 from sluice.otel.start import detected_resource
-from sluice.workers.processes.kernel import (
-    ENDING_SIGNALS,
-    LIFELINE,
-    RUNNABLE,
-    die_with_parent,
-    facts_of,
-    limit_heaps,
-    return_free_memory,
-    tied_to_parent,
-)
+from sluice.workers.processes import kernel
 from sluice.workers.settings import Settings
 
 PR_SET_NAME = 15
@@ -94,13 +85,13 @@ def fork(
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)  # a signal for the child must not be lost
+    signal.pthread_sigmask(signal.SIG_BLOCK, kernel.ENDING_SIGNALS)  # a signal for the child must not be lost
     try:
         pid = os.fork()
         if pid == 0:
             _be_child(run, name, output, close, die_with)
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, kernel.ENDING_SIGNALS)
     _lead_group(pid)
     return Forked(pid)
 
@@ -121,8 +112,8 @@ def _be_child(
             os.dup2(output, 1)
             os.dup2(output, 2)
         _set_name(name)
-        die_with_parent(die_with)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
+        kernel.die_with_parent(die_with)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, kernel.ENDING_SIGNALS)
         code = _exit_code(run)
     except BaseException:  # noqa: BLE001 - the child must not go on as its parent
         traceback.print_exc()
@@ -154,7 +145,7 @@ def _lead_group(pid: int) -> None:
 def _forget_signals() -> None:
     """Let signals end this process again, and keep them from the process that forked it."""
     signal.set_wakeup_fd(-1)
-    for number in ENDING_SIGNALS:
+    for number in kernel.ENDING_SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:  # respect nohup(1)
             signal.signal(number, signal.SIG_DFL)
 
@@ -237,11 +228,11 @@ class Child:
             else:
                 self.process = subprocess.Popen(  # noqa: S603 - our own command line
                     self.program,
-                    env={**environment, LIFELINE: str(mouth)},
+                    env={**environment, kernel.LIFELINE: str(mouth)},
                     stdout=output,
                     stderr=output,
                     stdin=subprocess.DEVNULL,
-                    preexec_fn=tied_to_parent(),
+                    preexec_fn=kernel.tied_to_parent(),
                     pass_fds=[mouth],
                     process_group=0,
                 )
@@ -256,7 +247,7 @@ class Child:
 
     def _fork(self, run: Callable[[], object], output: int | None, mouth: int, close: Collection[int]) -> Forked:
         def run_with_lifeline() -> None:
-            os.environ[LIFELINE] = str(mouth)
+            os.environ[kernel.LIFELINE] = str(mouth)
             run()
 
         return fork(run_with_lifeline, self.name, output=output, close=close)
@@ -274,11 +265,11 @@ class Child:
     def _gets_on(self, passed_seconds: float) -> bool:
         """Return whether it still starts: since the last look it has used the processor, or it waits for it."""
         self.starting_seconds += passed_seconds
-        facts = facts_of(self.pid) if self.pid else None
+        facts = kernel.facts_of(self.pid) if self.pid else None
         if facts is None:
             return True
         before, self.used = self.used, facts.used
-        return self.starting_seconds < LONGEST_START_SECONDS and (facts.state == RUNNABLE or facts.used > before)
+        return self.starting_seconds < LONGEST_START_SECONDS and (facts.state == kernel.RUNNABLE or facts.used > before)
 
     def ask_to_end(self, patience_seconds: float) -> None:
         """Send SIGTERM, once (twice would hurry it); after `patience_seconds` the supervisor kills it."""
@@ -339,7 +330,7 @@ SHARED = (
 
 def preload(settings: Settings) -> None:
     """Import and load shared modules, and freeze them for the garbage collector, which would write to every page."""
-    limit_heaps()
+    kernel.limit_heaps()
     disable_library_telemetry()
     gc.disable()
     for module in (*SHARED, *_wanted(settings)):
@@ -348,7 +339,7 @@ def preload(settings: Settings) -> None:
     detected_resource()
     gc.enable()
     gc.collect()
-    return_free_memory()
+    kernel.return_free_memory()
     gc.freeze()
 
 

@@ -43,21 +43,7 @@ from sluice.workers.processes.kernel import adopt_orphans, all_processes, belong
 from sluice.workers.processes.shutdown import hand_back
 from sluice.workers.service.callers import require_key_beyond_loopback
 from sluice.workers.settings import Settings, environment_of
-from sluice.workers.supervisor.checks import (
-    GONE_SECONDS,
-    InstanceLock,
-    ProcessTable,
-    await_health,
-    broker_is_silent,
-    browser_bytes,
-    end_all_orphans,
-    end_left_behind,
-    end_orphans,
-    largest_bytes,
-    own_children,
-    reconciler_is_late,
-    require_free_port,
-)
+from sluice.workers.supervisor import checks
 from sluice.workers.supervisor.child import FIRST_PAUSE_SECONDS, Child, Program, command_of
 from sluice.workers.supervisor.task_queue import SignalInbox, TaskQueue
 
@@ -102,8 +88,8 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         self.signals = SignalInbox()
-        self.instance_lock = InstanceLock(self.settings.data_dir)
-        self._table = ProcessTable(self.settings.data_dir)
+        self.instance_lock = checks.InstanceLock(self.settings.data_dir)
+        self._table = checks.ProcessTable(self.settings.data_dir)
         self.task_queue = TaskQueue("sluice-task", self._inherited)
         self._health = TaskQueue("sluice-health", self._inherited)
         self.pings = TaskQueue("sluice-ping", self._inherited)
@@ -119,10 +105,12 @@ class Supervisor:
         """
         make_private(self.settings.data_dir)
         self.instance_lock.acquire()
-        self.foreign = frozenset(own_children())  # before anything can fail: the end of this process kills all others
+        self.foreign = frozenset(
+            checks.own_children()
+        )  # before anything can fail: the end of this process kills all others
         try:
             left_behind = self._table.living()
-            end_left_behind(left_behind)
+            checks.end_left_behind(left_behind)
             self.prepare()
             self.signals.open()
             adopt_orphans()
@@ -142,7 +130,7 @@ class Supervisor:
         """Check that the instance can run, and migrate its ledger. Raises as `run`."""
         if self.settings.index.engine == "qdrant":
             require_url(self.settings.qdrant)
-        require_free_port(self.settings.http_host, self.settings.http_port)
+        checks.require_free_port(self.settings.http_host, self.settings.http_port)
         with closing(Database(self.settings.ledger_location)) as database:
             done = migrate(database, datetime.now(UTC))
         if done.is_due:
@@ -197,7 +185,7 @@ class Supervisor:
             if child.process is None:
                 self.start(child)
         host, port = self.settings.http_host, self.settings.http_port
-        self._health.do(lambda: await_health(host, port), lambda code: self._say_ready(code, started))
+        self._health.do(lambda: checks.await_health(host, port), lambda code: self._say_ready(code, started))
         log.info("up", processes=len(self.children), http_port=self.settings.http_port)
 
     def _say_ready(self, code: int, started: float) -> None:
@@ -249,10 +237,10 @@ class Supervisor:
             for child in self.children:
                 self.look_after(child, passed_seconds)
             if ticks % TIDY_TICKS == 0:
-                end_orphans(self.known_children)
+                checks.end_orphans(self.known_children)
             if ticks % EXAMINE_TICKS == 0:
                 self.weigh_workers()
-                self._examine(BROKER, broker_is_silent, BROKER_SILENT_SECONDS, self.pings)
+                self._examine(BROKER, checks.broker_is_silent, BROKER_SILENT_SECONDS, self.pings)
                 self.examine_reconciler()
 
     def look_after(self, child: Child, passed_seconds: float) -> None:
@@ -289,7 +277,7 @@ class Supervisor:
         child.start_after = time.monotonic() + child.pause_seconds
         log.warning("process_died", name=child.name, pid=process.pid, status=process.returncode)
         forget_process(process.pid)
-        end_orphans(self.known_children)
+        checks.end_orphans(self.known_children)
         if child.is_worker:
             died = process.returncode != 0  # else it was asked to end, and its events are not to blame
             names = [worker_name(child.stage, process.pid)]
@@ -308,14 +296,16 @@ class Supervisor:
         for child in self.children:
             if not child.is_worker or child.pid is None or child.gone_by < float("inf"):
                 continue
-            own, browser = largest_bytes(child.pid, processes), browser_bytes(child.pid, processes)
+            own, browser = checks.largest_bytes(child.pid, processes), checks.browser_bytes(child.pid, processes)
             if max(own, browser) > most:
                 log.warning("process_too_large", name=child.name, megabytes=own // 10**6, browser=browser // 10**6)
                 child.ask_to_end(self._end_seconds)
 
     def examine_reconciler(self) -> None:
         """Check whether the reconciler still ticks."""
-        self._examine("reconciler", reconciler_is_late, self.settings.delivery.deaf_after_seconds, self.task_queue)
+        self._examine(
+            "reconciler", checks.reconciler_is_late, self.settings.delivery.deaf_after_seconds, self.task_queue
+        )
 
     def _examine(
         self, name: str, is_late: Callable[[Settings, float], bool], most_seconds: float, queue: TaskQueue
@@ -365,7 +355,7 @@ class Supervisor:
         killed: list[str] = []
         for child in group:
             child.ask_to_end(patience_seconds)
-        give_up_at = time.monotonic() + patience_seconds + GONE_SECONDS
+        give_up_at = time.monotonic() + patience_seconds + checks.GONE_SECONDS
         while (living := [child for child in group if child.pid]) and time.monotonic() < give_up_at:
             for child in living:
                 if child.process and (self.at_once or time.monotonic() > child.gone_by):
@@ -377,5 +367,5 @@ class Supervisor:
             self._pause(TICK_SECONDS / 5)
         for child in group:
             child.bury()
-        end_all_orphans(self.known_children)
+        checks.end_all_orphans(self.known_children)
         return killed

@@ -10,19 +10,7 @@ from datetime import UTC, datetime
 
 from sluice.contracts.api import DefenceView
 from sluice.contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound
-from sluice.contracts.learning.control import (
-    Arm,
-    Cause,
-    DefenceName,
-    DefencePin,
-    FlagAction,
-    FlagName,
-    FlagResult,
-    FlagState,
-    Rollout,
-    RolloutRequest,
-    Step,
-)
+from sluice.contracts.learning import control
 from sluice.contracts.learning.events import DefenceHealed, DefencePinned
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.operations.dead_letters import OperatorAction
@@ -55,18 +43,18 @@ class FlagDesk:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def states(self, caller: Caller) -> Sequence[FlagState]:
+    def states(self, caller: Caller) -> Sequence[control.FlagState]:
         """Return every flag as it stands, and its source; only operators see who changed it, when and why."""
         states = self._context.flags.states()
         if caller.role == "operator":
             return states
-        return [FlagState(name=one.name, enabled=one.enabled, decided_by=one.decided_by) for one in states]
+        return [control.FlagState(name=one.name, enabled=one.enabled, decided_by=one.decided_by) for one in states]
 
     def history(self, name: str) -> Sequence[OperatorAction]:
         """Return what operators did to a flag, in order. Raises `NotFound` if there is no such flag."""
         return self._context.ledger.flags.history(known_flag(name))
 
-    def change(self, name: str, action: FlagAction, caller: Caller, note: str) -> FlagResult:
+    def change(self, name: str, action: control.FlagAction, caller: Caller, note: str) -> control.FlagResult:
         """Change a flag. Switching search or crawl off cancels what waits for it, and its runs go on without.
 
         Raises:
@@ -83,10 +71,12 @@ class FlagDesk:
             announce_control(self._context, change.run)
             with suppress(InvalidSetting):  # no broker is known; the reconciler finds what is ready
                 self._context.transport.publish(change.emitted)
-        return FlagResult(state=change.state, run_id=change.run.run_id if change.run else None, purged=change.purged)
+        return control.FlagResult(
+            state=change.state, run_id=change.run.run_id if change.run else None, purged=change.purged
+        )
 
 
-def known_flag(name: str) -> FlagName:
+def known_flag(name: str) -> control.FlagName:
     """Check that the name is a flag's, and return it. Raises `NotFound` if no flag has that name."""
     if name not in NAMES:
         raise NotFound(f"no flag {name!r}: there are {', '.join(NAMES)}")
@@ -106,7 +96,7 @@ def list_defences(ledger: Ledger) -> list[DefenceView]:
 
 def lift_defence(
     context: Context,
-    name: DefenceName,
+    name: control.DefenceName,
     operator: str,
     profile: str | None = None,
     note: str = "",
@@ -132,7 +122,9 @@ def lift_defence(
     return _change(context, changed)
 
 
-def pin_defence(context: Context, name: DefenceName, request: DefencePin, operator: str) -> Sequence[DefenceView]:
+def pin_defence(
+    context: Context, name: control.DefenceName, request: control.DefencePin, operator: str
+) -> Sequence[DefenceView]:
     """Hold a defence on or off for a profile and a corpus. Recorded and audited; `lift_defence` ends it.
 
     Held on, the gate steps back there, without a trickle; held off, nothing trips there, and what stands is lifted.
@@ -148,7 +140,7 @@ def pin_defence(context: Context, name: DefenceName, request: DefencePin, operat
     if pin == "on":
         lifted_by = f"`sluice gate defences {name} --lift`, with its profile and corpus"
         since, why = datetime.fromtimestamp(now, UTC), f"held by {operator}: {note or 'no reason given'}"
-        step: Step = "lower_plan" if name == "latency" else "retrieve_only"
+        step: control.Step = "lower_plan" if name == "latency" else "retrieve_only"
         state = trip(state, stepping_back(*key, step, since, why, lifted_by), None)
     becomes = DefenceRow(
         name, scope.profile, state.model_dump_json(), now if pin == "on" else None, scope.corpus, pin=pin
@@ -193,7 +185,7 @@ def _healed(row: DefenceRow, operator: str, note: str) -> ControlChange:
     return ControlChange((healed,), "defence_lift", subject_of(*key_of(row)), operator, note)
 
 
-def subject_of(name: DefenceName, scope: Scope) -> str:
+def subject_of(name: control.DefenceName, scope: Scope) -> str:
     """Return the name of a defence in the audit: its profile, then a corpus and an owner where it is of one."""
     return ":".join(("defence", name, scope.profile, *(one for one in scope[1:] if one != ALL)))
 
@@ -231,11 +223,11 @@ class RolloutDesk:
         self._context = context
         self._rollouts = context.ledger.rollouts
 
-    def all(self) -> Sequence[Rollout]:
+    def all(self) -> Sequence[control.Rollout]:
         """Return the rollout of every model that was tried, the active one first."""
         return sorted(self._rollouts.list(), key=lambda one: not one.is_active)
 
-    def find(self, version: str | None) -> Rollout:
+    def find(self, version: str | None) -> control.Rollout:
         """Return a model's rollout, or the active one. Raises `NotFound` if it was never tried, or none is active."""
         if version is None:
             active = self._rollouts.active()
@@ -247,7 +239,7 @@ class RolloutDesk:
             raise NotFound(f"model {version!r} was never rolled out")
         return found
 
-    def apply(self, request: RolloutRequest, operator: str) -> Rollout:
+    def apply(self, request: control.RolloutRequest, operator: str) -> control.Rollout:
         """Give a model a part in decisions, or end it, by the request's action; return its rollout afterwards.
 
         `shadow` lets it decide beside the gate: its plans are recorded and not carried out. `canary` lets it decide for
@@ -261,7 +253,7 @@ class RolloutDesk:
             Conflict: the rollout's state, or another active model, does not allow it.
         """
         now = datetime.fromtimestamp(self._context.ledger.clock(), UTC)
-        cause = Cause(at=now, operator=operator, why=request.note)
+        cause = control.Cause(at=now, operator=operator, why=request.note)
         if request.action in ("shadow", "canary"):
             version = request.version if request.version is not None else self.find(None).model_version
             was = self._rollouts.find(version)
@@ -282,7 +274,9 @@ class RolloutDesk:
         plans = compare_plans(decisions, rollout.model_version, costs)
         return make_report(rollout, judged.verdict, judged.arms, plans, judged.stage_runs, judged.expected_runs)
 
-    def _begun(self, request: RolloutRequest, version: str, was: Rollout | None, cause: Cause) -> Rollout:
+    def _begun(
+        self, request: control.RolloutRequest, version: str, was: control.Rollout | None, cause: control.Cause
+    ) -> control.Rollout:
         """Begin a shadow or a canary, and keep the model among the blobs."""
         stages = check_stages(request.stages) if request.action == "canary" else ()
         model = self._context.gate_models.keep(read_model_file(version, self._context.settings.data_dir))
@@ -300,7 +294,7 @@ class JudgedStage:
     """The verdict on a canary's present stage, the figures of each arm, and how many gate runs the stage has had."""
 
     verdict: StageVerdict
-    arms: dict[Arm, ArmFigures]
+    arms: dict[control.Arm, ArmFigures]
     stage_runs: int
     expected_runs: int | None
 
@@ -320,7 +314,7 @@ LARGEST_OWNERS = 3
 """Owners without each of whom a verdict must hold: those with most judged runs can move it alone."""
 
 
-def judge_rollout(context: Context, rollout: Rollout) -> JudgedStage:
+def judge_rollout(context: Context, rollout: control.Rollout) -> JudgedStage:
     """Judge a rollout by the runs that were decided since it began.
 
     Where the instance has several owners (API keys), a verdict that would not hold without one of them is inconclusive:
@@ -333,7 +327,7 @@ def judge_rollout(context: Context, rollout: Rollout) -> JudgedStage:
     expected = None if stage is None or stage >= len(rollout.expected_runs) else rollout.expected_runs[stage]
     owners: Counter[str] = Counter()
 
-    def judge(without: str | None = None) -> tuple[StageVerdict, dict[Arm, ArmFigures]]:
+    def judge(without: str | None = None) -> tuple[StageVerdict, dict[control.Arm, ArmFigures]]:
         owners.clear()
         runs = outcomes.compared(rollout.model_version, rollout.began_at.timestamp())
         arms = fold(_counting(runs, owners, without), rollout.model_version, today)
@@ -364,7 +358,7 @@ def _counting(runs: Iterable[RunOutcome], owners: Counter[str], without: str | N
             yield run
 
 
-def change_rollout(context: Context, becomes: Rollout, was: Rollout | None, action: str) -> None:
+def change_rollout(context: Context, becomes: control.Rollout, was: control.Rollout | None, action: str) -> None:
     """Record a step of a rollout with its event and the audit's entry, and announce it.
 
     Raises:

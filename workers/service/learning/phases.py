@@ -13,18 +13,8 @@ from sluice.contracts.errors import Corrupted
 from sluice.contracts.learning.events import ResponseJudged
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
+from sluice.evaluation import phases
 from sluice.evaluation.learned_gate import METADATA, find_model
-from sluice.evaluation.phases import (
-    BASELINE_DAYS,
-    CAPPED_DAYS,
-    Day,
-    PhaseReport,
-    check_baseline,
-    check_costs,
-    check_freshness,
-    check_learned_gate,
-    check_lift,
-)
 from sluice.evaluation.retrieval.report import read_retrieval_report
 from sluice.evaluation.run_totals import RunTotals, total_by
 from sluice.workers.service.learning.evaluation import decided_runs
@@ -40,21 +30,21 @@ _AGES_KEPT = 100_000
 """Most ages kept of each profile: the median of more runs is that of these."""
 
 
-def baseline(context: Context, now: datetime) -> PhaseReport:
+def baseline(context: Context, now: datetime) -> phases.PhaseReport:
     """Check phase 0, the baseline."""
-    since = now - timedelta(days=BASELINE_DAYS + 1)
+    since = now - timedelta(days=phases.BASELINE_DAYS + 1)
     untraced = context.ledger.outcomes.untraced_between(since.timestamp(), now.timestamp())
-    return check_baseline(_by_day(decided_runs(context.ledger, since, now)), now.date(), untraced)
+    return phases.check_baseline(_by_day(decided_runs(context.ledger, since, now)), now.date(), untraced)
 
 
-def lift(context: Context, now: datetime, baseline_until: datetime) -> PhaseReport:
+def lift(context: Context, now: datetime, baseline_until: datetime) -> phases.PhaseReport:
     """Check phase 1: the runs before a moment against those of the last 30 days after it."""
     later = max(baseline_until, now - timedelta(days=RECENT_DAYS))
     before = _totals(decided_runs(context.ledger, datetime.fromtimestamp(0, UTC), baseline_until))
-    return check_lift(before, _totals(decided_runs(context.ledger, later, now)))
+    return phases.check_lift(before, _totals(decided_runs(context.ledger, later, now)))
 
 
-def freshness(context: Context, now: datetime) -> PhaseReport:
+def freshness(context: Context, now: datetime) -> phases.PhaseReport:
     """Check phase 2 over the last 30 days; unsupported is 1 minus the mean groundedness of the judged responses."""
     ages: dict[str, list[float]] = {}
     grounded: list[float] = []
@@ -66,7 +56,7 @@ def freshness(context: Context, now: datetime) -> PhaseReport:
             grounded += _groundedness(context, run.run_id)
     medians = {profile: median(found) if found else None for profile, found in ages.items()}
     unsupported = 1 - sum(grounded) / len(grounded) if grounded else None
-    return check_freshness(medians, context.settings.freshness.target_age_days, unsupported)
+    return phases.check_freshness(medians, context.settings.freshness.target_age_days, unsupported)
 
 
 def f1_lifts(context: Context, version: str) -> dict[str, float]:
@@ -82,7 +72,7 @@ def f1_lifts(context: Context, version: str) -> dict[str, float]:
         raise Corrupted(f"the metadata of model {version} cannot be read: {error!r}") from error
 
 
-def learned_gate(f1_lift: dict[str, float], plain: Path | None, reranked: Path | None) -> PhaseReport:
+def learned_gate(f1_lift: dict[str, float], plain: Path | None, reranked: Path | None) -> phases.PhaseReport:
     """Check phase 3 by a model's metrics and reports of `sluice eval retrieval` without and with the reranker.
 
     Raises:
@@ -91,14 +81,14 @@ def learned_gate(f1_lift: dict[str, float], plain: Path | None, reranked: Path |
     slower = None
     if plain and reranked:
         slower = _slowest_ms(reranked) / _slowest_ms(plain)
-    return check_learned_gate(f1_lift, slower)
+    return phases.check_learned_gate(f1_lift, slower)
 
 
-def costs(context: Context, now: datetime, cap_usd: float, baseline_until: datetime) -> PhaseReport:
+def costs(context: Context, now: datetime, cap_usd: float, baseline_until: datetime) -> phases.PhaseReport:
     """Check phase 4 over the last 30 days; the baseline's p95 is of the runs before a moment."""
-    since = now - timedelta(days=CAPPED_DAYS + 1)
+    since = now - timedelta(days=phases.CAPPED_DAYS + 1)
     most_usd = context.settings.budget.day_usd
-    return check_costs(
+    return phases.check_costs(
         _by_day(decided_runs(context.ledger, since, now)),
         now.date(),
         cap_usd,
@@ -112,10 +102,10 @@ def _slowest_ms(report: Path) -> float:
     return max(part.round_trip_time.p50_ms for part in read_retrieval_report(report).strategies.values())
 
 
-def _by_day(runs: Iterable[RunOutcome]) -> dict[date, Day]:
-    days: dict[date, Day] = {}
+def _by_day(runs: Iterable[RunOutcome]) -> dict[date, phases.Day]:
+    days: dict[date, phases.Day] = {}
     for run in runs:
-        day = days.get(run.decided_at.date()) or Day(RunTotals())
+        day = days.get(run.decided_at.date()) or phases.Day(RunTotals())
         day.totals.add(run)
         is_hit = run.plan is Plan.RETRIEVE and run.cited > 0
         days[run.decided_at.date()] = day._replace(hits=day.hits + is_hit)
