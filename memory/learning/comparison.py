@@ -82,9 +82,9 @@ def read(text: str) -> Reading:
     tokens: list[Token] = []
     begins = True
     for word in _FILE["article"].sub(" ", text).split():
-        if bare := _FILE["mark"].sub("", word):
-            tokens += _tokens_of(bare, begins, tokens[-1].kind if tokens else "", word)
-            begins = word[-1] in ".!?:;"
+        bare = _FILE["mark"].sub("", word) or word
+        tokens += _tokens_of(bare, begins, tokens[-1].kind if tokens else "", word)
+        begins = word[-1] in ".!?:;"
     content = Counter(token.stem for token in tokens if token.text not in _without_content())
     return Reading(tuple(tokens), tuple(token.text for token in tokens), content)
 

@@ -18,12 +18,12 @@ from sluice.text.words import cut_sentences
 _FILE = PatternFile(Path(__file__).with_name("correction.toml"))
 NEAR = 0.25
 """Least share of content words in common with a note that a text names as wrong: the rest of it says what is right."""
-NEAR_CHANGED = 0.5
+NEAR_CHANGED = 0.6
 """The same for a text that only says that something has changed."""
 NEAR_NAMED = 0.1
 """The same for a learning of an iteration that the text names: one word in common."""
 LEAST_SHARED = 2
-"""Least content words in common: one alone stands in half of a feature's notes."""
+"""Least content words in common with the one that is meant: a single one stands in half of a feature's notes."""
 CLEARLY = 1.2
 """How many times nearer than the second the nearest note must be, to be the one that is meant."""
 MOST_SHOWN = 2
@@ -53,17 +53,20 @@ def find_corrected(text: str, existing: Sequence[FeatureLearning]) -> Corrected 
         return Corrected(by_id[:MOST_SHOWN], len(by_id) == 1)
     numbers = set(map(int, _FILE["iteration"].findall(text)))
     of_iteration = {index: one for index, one in active.items() if one.iteration in numbers}
-    said = _without_naming(text)
-    shares = (
-        (_share(said, one.text, least=1 if of_iteration else LEAST_SHARED), index)
-        for index, one in (of_iteration or active).items()
-    )
     least = NEAR_NAMED if of_iteration else NEAR if names else NEAR_CHANGED
-    near = sorted((share, index) for share, index in shares if share >= least)[::-1]
+    said = content_words(_without_naming(text))
+    near = []
+    for index, one in (of_iteration or active).items():
+        noted = content_words(one.text)
+        shared = len(said & noted)
+        if shared and (share := 2 * shared / (len(said) + len(noted))) >= least:
+            near.append((share, shared, index))
+    near.sort(reverse=True)
     if not near:
         return None
     is_clear = len(near) == 1 or near[0][0] >= CLEARLY * near[1][0]
-    return Corrected(tuple(index for _, index in near[:MOST_SHOWN]), is_clear)
+    is_near = bool(of_iteration) or near[0][1] >= LEAST_SHARED
+    return Corrected(tuple(index for *_, index in near[:MOST_SHOWN]), is_clear and is_near)
 
 
 def _names_a_note(text: str) -> bool:
@@ -78,10 +81,3 @@ def _without_naming(text: str) -> str:
     for name in ("refers", "wrong", "says"):
         text = _FILE[name].sub(" ", text)
     return text
-
-
-def _share(one: str, other: str, least: int) -> float:
-    """Return the share of content words in common, in [0, 1]; 0 if they are fewer than `least`."""
-    said, noted = content_words(one), content_words(other)
-    shared = len(said & noted)
-    return 2 * shared / (len(said) + len(noted)) if shared >= least else 0.0

@@ -15,6 +15,7 @@ from sluice.memory.learning.comparison import compare, is_same
         ("Auth middleware expects User object not userId", "Auth middleware expects a User object instead of userId"),
         ("Run the migrations before starting the server", "Before starting the server, run migrations."),
         ("The worker's timeout is 30s", "The workers timeout is 30 s"),
+        ("The parser is unable to read tabs", "The parser is unable to read a tab"),
         ("Retry three times (on a timeout)", "Retry 3 times on timeout"),
     ],
 )
@@ -43,6 +44,7 @@ def test_the_same_words_are_the_same(one: str, other: str) -> None:
         ("Reload is supported here", "Reload is unsupported here", "negation"),
         ("Use httpx instead of requests", "Use requests instead of httpx", "order"),
         ("The worker calls the server", "The server calls the worker", "order"),
+        ("Prefer : over ::", "Prefer :: over :", "order"),
         ("Allocate it on the stack", "Allocate it on the heap", "word"),
     ],
 )
