@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -36,18 +36,6 @@ Sanitise = Callable[[str], Sanitised]
 """Removes commands to the reader from a text, and masks secrets and private data."""
 
 
-@dataclass(frozen=True, slots=True)
-class GuardSpan:
-    """Characters of a text (`text[start:end]`) that command its reader. `blocks`: none of the text may be kept."""
-
-    rule: str
-    start: int
-    end: int
-    blocks: bool = False
-
-
-FindCommands = Callable[[str], Sequence[GuardSpan]]
-"""A guard, which finds commands in a text. Raises `Unavailable` if its model is away."""
 MaskPrivate = Callable[[str], tuple[str, Mapping[str, int]]]
 """Replaces secrets and private data in a text by placeholders, and counts each kind."""
 

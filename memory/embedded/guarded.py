@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
-from sluice.memory.ports import GuardSpan, Sanitise, Sanitised
+from sluice.memory.ports import Sanitise, Sanitised
 
 MASKED = ("secret", "card", "iban", "email", "ssn", "phone")
 """Kinds of private data that memory masks. Addresses of machines stay: an error says little without them."""
@@ -25,22 +25,7 @@ def sanitise_with_trust(text: str) -> Sanitised:
 def _combined() -> Sanitise:
     from sluice.memory.sanitise import build_sanitise
 
-    return build_sanitise(find_commands, mask_private)
-
-
-def find_commands(text: str) -> Sequence[GuardSpan]:
-    """Return the spans that command the reader, by the guard's rules. Text that only discusses commands has none."""
-    from sluice.contracts.trust import Verdict
-    from sluice.trust.guard.guard import find_by_rule
-    from sluice.trust.guard.mention import is_about_attacks
-    from sluice.trust.guard.rules import decide
-
-    findings = find_by_rule(text)
-    if not findings:
-        return ()
-    verdict = decide(findings, submitted=True, about_attacks=is_about_attacks(text))
-    blocks = verdict is Verdict.BLOCKED
-    return [GuardSpan(one.rule, one.start, one.end, blocks) for one in findings]
+    return build_sanitise(mask_private)
 
 
 def mask_private(text: str) -> tuple[str, Mapping[str, int]]:

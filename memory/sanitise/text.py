@@ -1,4 +1,4 @@
-"""Applies memory's own rules to one text, alone or combined with a guard and a mask.
+"""Applies memory's rules to one text, alone or combined with a mask.
 
 Hidden characters are removed first, then marks, then commands to the reader. Harmful advice stays, and is marked.
 """
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from sluice.memory.block_marks import cut_blocks, remove_marks
-from sluice.memory.ports import FindCommands, MaskPrivate, Sanitise, Sanitised
+from sluice.memory.ports import MaskPrivate, Sanitise, Sanitised
 from sluice.memory.sanitise.characters import make_visible
 from sluice.memory.sanitise.harm import looks_harmful
 from sluice.memory.sanitise.markup import take_out_markup
-from sluice.memory.sanitise.override import find_overrides
+from sluice.text.commands import find_commands
 from sluice.text.readings import decoded, normalise
 
 _WORD = re.compile(r"\w")
@@ -24,24 +24,36 @@ _WORD = re.compile(r"\w")
 def sanitize_learning_text(text: str) -> Sanitised:
     """Return `text` without hidden characters, role markers, fences, tool calls and commands to a model.
 
-    A command goes with its whole sentence. `blocked`: nothing is left, or the text held an encoded command.
+    A command goes with its whole sentence. `blocked`: nothing is left, or a command was hidden.
     """
     cut: Counter[str] = Counter()
-    text = take_out_markup(_without_blocks(make_visible(text, cut), cut), cut)
-    read = normalise(text)
-    spans: list[tuple[int, int]] = []
-    for rule, start, end in find_overrides(read.text):
-        cut[rule] += 1
-        spans.append(read.span(start, end))
-    if within := decoded(text):
-        plain = within.lowered().text
-        is_encoded = any(one.kind == "encoded" for one in within.disguises)
-        if any(find_overrides(plain)) or (is_encoded and looks_harmful(plain) and not looks_harmful(read.text)):
-            cut["hidden.encoded"] += 1
-            return Sanitised("", dict(cut), blocked=True)
-    text = tidy(cut_sentences(text, spans)) if cut else text.strip()
-    is_harmful = looks_harmful(normalise(text).text)
-    return Sanitised(text, dict(cut), blocked=bool(cut) and not _WORD.search(text), is_harmful=is_harmful)
+    kept, blocked = _without_commands(text, cut)
+    kept = take_out_markup(_without_blocks(make_visible(kept, cut), cut), cut)
+    if cut and not blocked:  # what was taken out may have parted a command
+        kept, blocked = _without_commands(kept, cut)
+    plain = normalise(kept).text
+    is_harmful = looks_harmful(plain)
+    within = None if is_harmful else decoded(kept)
+    if within and any(one.kind == "encoded" for one in within.disguises) and looks_harmful(within.lowered().text):
+        cut["hidden.encoded"] += 1
+        blocked = True
+    if blocked:
+        return Sanitised("", dict(cut), blocked=True)
+    kept = tidy(kept) if cut else kept.strip()
+    return Sanitised(kept, dict(cut), blocked=bool(cut) and not _WORD.search(kept), is_harmful=is_harmful)
+
+
+_MARKS = frozenset(("role-mark.token", "tool-call.markup"))
+"""Rules for marks alone: `take_out_markup` tells one that is mentioned from one that opens a turn."""
+
+
+def _without_commands(text: str, cut: Counter[str]) -> tuple[str, bool]:
+    """Return `text` without the sentences that command a model, and whether one was hidden."""
+    found = [one for one in find_commands(text) if one.rule not in _MARKS]
+    cut.update(one.rule for one in found)
+    return cut_sentences(text, [(one.start, one.end) for one in found]), any(
+        one.rule.startswith("hidden.") for one in found
+    )
 
 
 def _without_blocks(text: str, cut: Counter[str]) -> str:
@@ -81,38 +93,13 @@ def tidy(text: str) -> str:
     return _LINES.sub("\n", _BLANKS.sub(" ", text)).strip()
 
 
-def build_sanitise(guard: FindCommands, mask: MaskPrivate) -> Sanitise:
-    """Build a `Sanitise` from memory's own rules, `guard` (the sentences that it finds are cut) and `mask`.
-
-    The guard sees the original text, whose hidden characters are findings too, and again the rest if own rules cut it.
-    """
+def build_sanitise(mask: MaskPrivate) -> Sanitise:
+    """Build a `Sanitise` from memory's own rules and `mask`."""
 
     def sanitise(text: str) -> Sanitised:
-        if not text.strip():
-            return Sanitised(text.strip())
-        cut: Counter[str] = Counter()
-        guarded, blocked = _guarded(text, guard, cut)
-        own = sanitize_learning_text(guarded)
-        cut.update(own.cut)
-        kept = own.text
-        if own.cut and not blocked:
-            kept, blocked = _guarded(kept, guard, cut)
-        kept, masked = mask(kept)
-        cut.update({f"private.{kind}": count for kind, count in masked.items()})
-        if cut:
-            kept = tidy(kept)
-        return replace(own, text=kept, cut=dict(cut), blocked=blocked or own.blocked or not kept)
+        own = sanitize_learning_text(text)
+        kept, masked = mask(own.text)
+        cut = {**own.cut, **{f"private.{kind}": count for kind, count in masked.items()}}
+        return replace(own, text=tidy(kept) if cut else kept, cut=cut)
 
     return sanitise
-
-
-_TAKEN_OUT_BY_OWN_RULES = frozenset(("role-mark.token", "tool-call.markup"))
-"""Findings of the guard that are marks alone: own rules tell a mentioned mark from one that opens a turn."""
-
-
-def _guarded(text: str, guard: FindCommands, cut: Counter[str]) -> tuple[str, bool]:
-    found = [span for span in guard(text) if span.rule not in _TAKEN_OUT_BY_OWN_RULES]
-    if not found:
-        return text, False
-    cut.update(dict.fromkeys({span.rule for span in found}, 1))
-    return cut_sentences(text, [(span.start, span.end) for span in found]), any(span.blocks for span in found)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.trust import Finding
-from sluice.trust.guard.rules import MODEL
 from sluice.trust.guard.windows import (
     COUNTED,
     NAMES,
@@ -36,6 +35,8 @@ Embed = Callable[[Sequence[str]], Vectors]
 """Maps texts to vectors of all-MiniLM-L6-v2 of length 1, one row each."""
 SCREENED_FROM = 0.15
 """Screen probability above which a window is scored: one chunk in seven of a manual; 2 % of the attacks are lost."""
+MODEL = "model"
+"""Rule of its findings."""
 WEIGHTS_FILE = Path(__file__).with_name("model.json")
 
 

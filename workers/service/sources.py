@@ -30,7 +30,7 @@ from sluice.ingest.repository.facts import (
     parse_manifest,
     write_dependencies,
 )
-from sluice.trust.guard.guard import find_by_rule
+from sluice.text.commands import find_commands
 from sluice.trust.source_trust import submission_id_for
 from sluice.workers.context import Context
 from sluice.workers.runtime.observers import log_refusal
@@ -246,7 +246,7 @@ def parted(path: str, listing: Listing) -> Iterator[tuple[str, Listing]]:
     alone = {
         number: part
         for number, tool in enumerate(listing.tools)
-        if find_by_rule(tools_text(part := replace(listing, tools=(tool,))))
+        if find_commands(tools_text(part := replace(listing, tools=(tool,))))
     }
     yield path, replace(listing, tools=tuple(one for place, one in enumerate(listing.tools) if place not in alone))
     for number, part in alone.items():

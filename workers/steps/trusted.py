@@ -27,11 +27,11 @@ from sluice.index.terms.analysis import (
 )
 from sluice.ingest.url import site_of
 from sluice.otel import metrics
+from sluice.text.commands import find_commands
 from sluice.text.words import inverse_document_frequency
 from sluice.trust.confidence import Asked, judge
 from sluice.trust.floods import Analysis, Passage, Standing, TopPassages, find_crafted, find_repeated
 from sluice.trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
-from sluice.trust.guard.guard import find_by_rule
 from sluice.trust.private.mask import mask_label, mask_retrieval
 from sluice.trust.private.patterns import build_finder
 from sluice.trust.settings import TrustSettings
@@ -134,7 +134,7 @@ def hide_doubtful_paths(found: Retrieval, settings: TrustSettings) -> Retrieval:
 
     def is_doubtful(path: GraphPath) -> bool:
         told = str(path)
-        return bool(find_by_rule(told)) or mask_label(told, settings.mask, finder) != told
+        return bool(find_commands(told)) or mask_label(told, settings.mask, finder) != told
 
     def shown(chunk: RetrievedChunk) -> RetrievedChunk:
         if chunk.graph_path is None or not is_doubtful(chunk.graph_path):

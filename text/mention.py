@@ -8,10 +8,6 @@ from pathlib import Path
 from sluice.text.pattern_file import PatternFile
 
 _FILE = PatternFile(Path(__file__).with_name("mention.toml"))
-_REPORTING, _REPORTED, _QUOTES_SOMEBODY, _LEAD_IN, _ATTACKS_ON_MODELS, _SECURITY = (
-    _FILE.compiled(_FILE.tables[name])
-    for name in ("reporting", "reported", "quotes_somebody", "lead_in", "attacks_on_models", "security")
-)
 _ENOUGH_TERMS = 2
 """Number of different security terms, one of them about attacks on models, from which a text is about attacks."""
 _MANY_TERMS = 3
@@ -28,8 +24,8 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 def is_about_attacks(text: str) -> bool:
     """Return whether a text, such as the headings of a page, is about attacks on models."""
     lowered = text.lower()
-    attacks = _terms(_ATTACKS_ON_MODELS, lowered)
-    return bool(attacks) and len(attacks | _terms(_SECURITY, lowered)) >= _ENOUGH_TERMS
+    attacks = _terms(_FILE["attacks_on_models"], lowered)
+    return bool(attacks) and len(attacks | _terms(_FILE["security"], lowered)) >= _ENOUGH_TERMS
 
 
 def _terms(pattern: re.Pattern[str], lowered: str) -> set[str]:
@@ -48,10 +44,10 @@ class Topic:
 
     def is_trade_outside(self, start: int, end: int) -> bool:
         """Return whether the text names attacks on models anywhere, or has two security terms around a window."""
-        if _ATTACKS_ON_MODELS.search(self._text) or _ATTACKS_ON_MODELS.search(self._headings):
+        if _FILE["attacks_on_models"].search(self._text) or _FILE["attacks_on_models"].search(self._headings):
             return True
         around = "\n".join((self._headings, self._text[:start], self._text[end:]))
-        return len(_terms(_SECURITY, around)) >= _ENOUGH_TERMS
+        return len(_terms(_FILE["security"], around)) >= _ENOUGH_TERMS
 
     def terms_outside(self, start: int, end: int) -> int:
         """Count the different security terms in the headings and outside the command's paragraph.
@@ -67,8 +63,8 @@ class Topic:
         far = "\n".join(
             (self._headings, self._text[: max(blank_before, 0)], self._text[blank_after:] if blank_after >= 0 else "")
         )
-        attacks = _terms(_ATTACKS_ON_MODELS, near) | _terms(_ATTACKS_ON_MODELS, far)
-        return len(attacks | _terms(_SECURITY, far)) if attacks else 0
+        attacks = _terms(_FILE["attacks_on_models"], near) | _terms(_FILE["attacks_on_models"], far)
+        return len(attacks | _terms(_FILE["security"], far)) if attacks else 0
 
 
 def is_mentioned(text: str, start: int, end: int, topic: Topic, *, is_hidden: bool = False) -> bool:
@@ -85,12 +81,14 @@ def is_mentioned(text: str, start: int, end: int, topic: Topic, *, is_hidden: bo
         return True
     about_attacks = terms >= _ENOUGH_TERMS
     paragraph = _before(lowered, start)
-    is_announced = bool(_REPORTING.search(paragraph)) or _is_led_in(lowered, start)
+    is_announced = bool(_FILE["reporting"].search(paragraph)) or _is_led_in(lowered, start)
     if is_quoted(lowered, start, end):
         return is_announced or about_attacks or (not is_hidden and _has_words_around(lowered, start, end))
     if is_fenced(lowered, start):
         return about_attacks or _fence_is_led_in(lowered, start)
-    return bool(_REPORTED.search(paragraph)) or (about_attacks and (is_announced or _stands_in_list(lowered, start)))
+    return bool(_FILE["reported"].search(paragraph)) or (
+        about_attacks and (is_announced or _stands_in_list(lowered, start))
+    )
 
 
 def is_mentioned_to_model(text: str, start: int, end: int, topic: Topic) -> bool:
@@ -100,9 +98,9 @@ def is_mentioned_to_model(text: str, start: int, end: int, topic: Topic) -> bool
     or announces the window as an example, mentions it.
     """
     lowered = text.lower()
-    if _QUOTES_SOMEBODY.search(lowered, start, end):
+    if _FILE["quotes_somebody"].search(lowered, start, end):
         return True
-    return topic.is_trade_outside(start, end) or bool(_REPORTED.search(_before(lowered, start)))
+    return topic.is_trade_outside(start, end) or bool(_FILE["reported"].search(_before(lowered, start)))
 
 
 def is_fenced(text: str, start: int) -> bool:
@@ -183,7 +181,7 @@ def _is_led_in(text: str, start: int) -> bool:
     while above:
         cut = above.rfind("\n")
         last = above[cut + 1 :].strip()
-        if _LEAD_IN.search(last) or (last.startswith("#") and _LEAD_IN.search(last + ":")):
+        if _FILE["lead_in"].search(last) or (last.startswith("#") and _FILE["lead_in"].search(last + ":")):
             return True
         if not re.match(r"[-*+•|>\d\"'`“]", last):
             return False
