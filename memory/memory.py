@@ -49,7 +49,8 @@ from sluice.memory.learning.edit import patch_learning, prune, undo_repetition
 from sluice.memory.ports import AskModel, JudgePair, Sanitise
 from sluice.memory.recall.prompt import make_prompt_block
 from sluice.memory.recall.rank import cleaned, rank
-from sluice.memory.sanitise import sanitise_record
+from sluice.memory.solved import LOOKED_BACK as STANDING_ITERATIONS
+from sluice.memory.solved import sanitise_all, with_earlier, with_standing_errors
 from sluice.memory.upkeep import FEW_ITERATIONS, Models, Upkeep, catch_up, count_new, transact_with
 
 LOOKED_BACK = 200
@@ -128,13 +129,14 @@ class Memory:
         _check_number(found.iteration_number)
         if found.timestamp > now + CLOCK_TOLERANCE:  # it too would stay the last one
             raise InvalidInput("timestamp", "lies more than a day ahead", "give the time at which the iteration ended")
-        clean = sanitise_record(found.to_record(found.iteration_number, stagnating=False), self._sanitise)
+        clean = sanitise_all(found.to_record(found.iteration_number, stagnating=False), self._sanitise)
 
         def decide(state: FeatureMemory) -> list[JournalEntry]:
             number = found.iteration_number if found.is_numbered else state.next_iteration()
             last = [one.record for one in islice(reversed(state.iterations.values()), LOOKED_BACK)][::-1]
             stagnating = is_stagnating(clean.effect_sha256, last, repeats=self.config.stagnation_repeats)
-            return [JournalEntry.new(clean.model_copy(update={"iteration_number": number, "stagnating": stagnating}))]
+            told = with_earlier(clean, [one.record for one in state.in_order()[-STANDING_ITERATIONS:]])
+            return [JournalEntry.new(told.model_copy(update={"iteration_number": number, "stagnating": stagnating}))]
 
         entry_id = JournalEntry.new(clean).id
         state, new = journal.transact(decide)
@@ -251,7 +253,10 @@ class Memory:
         max_tokens: int | None = None,
         records: bool = True,
     ) -> PromptBlock:
-        """See `MemoryPort.prompt`. Without `records` nothing is written, and echoes of the block are not recognised."""
+        """See `MemoryPort.prompt`. Without `records` nothing is written, and echoes of the block are not recognised.
+
+        Nothing is written either where the same block was printed for this iteration and session before.
+        """
         _check_number(iteration_number or 1)
         journal = self.journal(feature)
         if records:
@@ -263,7 +268,7 @@ class Memory:
 
         def decide(state: FeatureMemory) -> list[JournalEntry]:
             block, entry = make_prompt_block(
-                state,
+                with_standing_errors(state),
                 iteration_number=iteration_number or state.next_iteration(),
                 session_id=session_id,
                 task_id=task_id,
@@ -274,12 +279,10 @@ class Memory:
                 now=self._clock(),
             )
             blocks.append(block)
-            return [entry] if block.text else []
+            return [entry] if block.text and entry.id not in state.entry_ids else []
 
-        if records:
+        if decide(state) and records:
             journal.transact(decide)
-        else:
-            decide(state)
         return blocks[-1]
 
     def journal(self, feature: str) -> Journal:

@@ -24,6 +24,7 @@ from sluice.memory.learning.deduplication import DeduplicationResult, check_dedu
 from sluice.memory.learning.distil import distil
 from sluice.memory.ports import AskModel, JudgePair, Sanitise
 from sluice.memory.recall.weigh import weigh
+from sluice.memory.solved import learn_solutions
 
 Step = Callable[[], bool]
 """Works for a second at most; returns whether there is more to do."""
@@ -123,7 +124,8 @@ def catch_up(
             model=asked.name,
             most=DISTILLED_AT_ONCE,
         )
-        return [*distilled, *weigh(state, at)]
+        learned = learn_solutions(state, distilled, compare=asked.compare, sanitise=sanitise, at=at)
+        return [*learned, *weigh(state, at)]
 
     started = time.monotonic()
     derived: list[JournalEntry] = []

@@ -24,7 +24,7 @@ from sluice.contracts.memory.api import (
     StreamFormat,
 )
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource
-from sluice.contracts.memory.model import ModelTier
+from sluice.contracts.memory.model import IterationOutcome, ModelTier
 from sluice.contracts.memory.port import MemoryPort
 from sluice.memory.extraction.raw_output import RawIterationOutput, collect
 
@@ -50,6 +50,7 @@ def record(
     discipline: str | None = None,
     session: str | None = None,
     tier: ModelTier | None = None,
+    outcome: IterationOutcome | None = None,
     cwd: str | None = None,
     tee: bool = False,
     timeout: float | None = None,
@@ -66,6 +67,7 @@ def record(
         discipline=discipline,
         session_id=session,
         model_tier=tier,
+        outcome=outcome,
         working_directory=cwd or (str(Path(project).resolve()) if Path(project).is_dir() else None),
     )
     data, is_whole = (_read(file), True) if file is not None else (None, True)

@@ -12,7 +12,7 @@ from sluice.contracts.memory.learning import FeatureLearning, LearningId, Learni
 from sluice.contracts.memory.model import IterationOutcome, IterationRecord, ModelTier
 from sluice.contracts.memory.names import FeatureName, ProjectPath
 
-StreamFormat = Literal["auto", "claude-code", "swe-agent", "mini-swe-agent", "openhands", "trace", "record"]
+StreamFormat = Literal["auto", "claude-code", "swe-agent", "mini-swe-agent", "openhands", "codex", "trace", "record"]
 """Format of an agent's output; `auto` detects it. `record` is an `IterationRecord` as JSON."""
 
 
@@ -35,6 +35,8 @@ class IterationContext(Value):
     """The folder that absolute paths are resolved against, if the output names none."""
     timed_out: bool = False
     """Whether the agent was stopped at a deadline."""
+    outcome: IterationOutcome | None = None
+    """The outcome, where the caller knows it: from his own tests, or a reviewer."""
 
 
 class IterationSubmission(Value):

@@ -63,6 +63,25 @@ class ModelTier(StrEnum):
     OPUS = "Opus"
 
 
+class CheckRun(Value):
+    """A run of a program: with its subcommand (`npm run lint`), on `targets` (files, folders, selected tests).
+
+    Without targets it ran on all of the project.
+    """
+
+    program: ShortText
+    targets: Annotated[tuple[str, ...], Field(max_length=MAX_ENTRIES)] = ()
+    passed: bool = False
+
+    def covers(self, earlier: CheckRun) -> bool:
+        """Return whether this run also ran all that an earlier one did: the same program, on its targets or more."""
+        if self.program != earlier.program:
+            return False
+        inside = tuple(f"{wide}{end}" for wide in self.targets for end in ("/", "::", " "))
+        of_both = (one in self.targets or one.startswith(inside) for one in earlier.targets)
+        return not self.targets or (bool(earlier.targets) and all(of_both))
+
+
 class ErrorEntry(Value):
     """An error that a tool reported. `line` is 1-based."""
 
@@ -74,6 +93,10 @@ class ErrorEntry(Value):
     """The tool that reported it (`pytest`, `mypy`, `gcc`); None if unknown."""
     evidence: Annotated[str | None, Field(max_length=MAX_MESSAGE_CHARACTERS, exclude_if=is_none)] = None
     """The last lines of the output that reported it, unchanged. An output's first error has them for all its errors."""
+    check: Annotated[CheckRun | None, Field(exclude_if=is_none)] = None
+    """The run that reported it, on the targets in which it failed: a later run that covers it and passes ends it."""
+    solved_by: LaterText = None
+    """How it was solved, if it was: the files changed or the commands run in between, and what the agent said of it."""
 
 
 class DecisionEntry(Value):
@@ -103,6 +126,11 @@ class IterationRecord(Value):
     outcome: IterationOutcome
     summary: Annotated[str, Field(max_length=MAX_SUMMARY_CHARACTERS)] = ""
     errors: Annotated[tuple[ErrorEntry, ...], Field(max_length=MAX_ENTRIES)] = ()
+    """Errors that stand at its end."""
+    solved: Annotated[tuple[ErrorEntry, ...], Field(max_length=MAX_ENTRIES, exclude_if=is_empty)] = ()
+    """Errors that it ended, its own and those of iterations before it: their check passed, or reported others."""
+    checks: Annotated[tuple[CheckRun, ...], Field(max_length=MAX_ENTRIES, exclude_if=is_empty)] = ()
+    """The last run of each test, lint, type check and build."""
     decisions: Annotated[tuple[DecisionEntry, ...], Field(max_length=MAX_ENTRIES)] = ()
     files_touched: Annotated[tuple[FileTouched, ...], Field(max_length=MAX_ENTRIES)] = ()
     tokens_used: Annotated[int, Field(ge=0)] | None = None
@@ -127,7 +155,7 @@ class IterationRecord(Value):
 
     def embedding_text(self) -> str:
         """Return at most 4,000 characters to embed: title, outcome, summary, errors, decisions and changed files."""
-        errors = (_told(error) for error in self.errors)
+        errors = (_told(error) for error in (*self.errors, *self.solved))
         decisions = (
             f"Decision: {one.description}" + (f" ({one.rationale})" if one.rationale else "") for one in self.decisions
         )
@@ -155,4 +183,5 @@ def point_id(*parts: str) -> UUID:
 
 def _told(error: ErrorEntry) -> str:
     place = f" in {error.file_path}" + (f":{error.line}" if error.line else "") if error.file_path else ""
-    return f"{error.error_type or 'Unknown'} error{place}: {error.message}"
+    solved = f"; solved: {error.solved_by}" if error.solved_by else ""
+    return f"{error.error_type or 'Unknown'} error{place}: {error.message}{solved}"

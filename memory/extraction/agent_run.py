@@ -45,6 +45,8 @@ class ToolUseEvent:
     open_file: str | None = None
     """File open in the agent's editor, to which an edit without a path applies."""
     sub_agent: bool = False
+    said_before: int = 0
+    """Number of texts that the agent had said before the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class AgentRun:
             return
         if event.id is not None:
             self._by_id[event.id] = len(self.calls)
-        self.calls.append(event)
+        self.calls.append(replace(event, said_before=len(self.said)))
 
     def answer(self, call_id: object, **found: Any) -> None:
         """Set the fields of `ToolUseEvent` that a call's result gives; count a result without a call."""

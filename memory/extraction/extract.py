@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -19,8 +19,8 @@ from typing import Any
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.memory.api import IterationContext, StreamFormat
-from sluice.contracts.memory.model import MAX_SUMMARY_CHARACTERS, IterationOutcome, ModelTier
-from sluice.memory.extraction.agent_run import AgentRun, ResultEvent
+from sluice.contracts.memory.model import MAX_SUMMARY_CHARACTERS, CheckRun, IterationOutcome, ModelTier
+from sluice.memory.extraction.agent_run import PHRASES, AgentRun, ResultEvent
 from sluice.memory.extraction.decisions import decisions
 from sluice.memory.extraction.errors.output import plain
 from sluice.memory.extraction.files import file_changes, files_touched, locate_calls
@@ -53,8 +53,8 @@ def extract(
 
     calls = locate_calls(run, run.root or context.working_directory)
     changes = file_changes(calls, run.patch, paths, not_kept)
-    errors = iteration_errors(calls, paths, root, not_kept)
-    effect = effect_sha256(changes, errors) if run.calls or run.patch else None
+    found = iteration_errors(run, calls, paths, root, not_kept)
+    effect = effect_sha256(changes, found.met) if run.calls or run.patch else None
 
     not_kept.update(paths.not_kept)
     duration = context.duration_ms if context.duration_ms is not None else run.duration_ms
@@ -62,7 +62,7 @@ def extract(
         format=source.format,
         feature=feature,
         timestamp=context.timestamp or now,
-        outcome=decide_outcome(run, timed_out=context.timed_out),
+        outcome=context.outcome or decide_outcome(run, found.checks, timed_out=context.timed_out),
         source_id=source_id(
             source.sha256, context, apart="" if run.calls or run.said or run.results else now.isoformat()
         ),
@@ -72,7 +72,9 @@ def extract(
         task_title=context.task_title or "",
         discipline=context.discipline or "",
         summary=cut_text(_summary(run), MAX_SUMMARY_CHARACTERS, not_kept),
-        errors=fit(errors, "errors", not_kept),
+        errors=fit(found.standing, "errors", not_kept),
+        solved=fit(found.solved, "solved", not_kept),
+        checks=fit(found.checks, "checks", not_kept),
         decisions=fit(decisions(run.said), "decisions", not_kept),
         files_touched=fit(files_touched(changes), "files", not_kept),
         tokens_used=run.tokens,
@@ -130,8 +132,28 @@ def _summary(run: AgentRun) -> str:
     return next((plain(text.replace("\r\n", "\n").replace("\r", "\n")).strip() for text in told if text.strip()), "")
 
 
-def decide_outcome(run: AgentRun, *, timed_out: bool) -> IterationOutcome:
-    """Return the outcome of a run, by the rules of `outcomes.toml`. `timed_out`: its caller ended it at a deadline."""
+def decide_outcome(run: AgentRun, checks: Sequence[CheckRun] = (), *, timed_out: bool) -> IterationOutcome:
+    """Return the outcome of a run: how its session ended, corrected by the evidence of its checks.
+
+    Its end decides first, by the rules of `outcomes.toml`; `timed_out`: its caller ended it at a deadline. A session
+    that ended well is Success only if no check was red when it ran last: else the iteration is a Failure, or Partial
+    where a part of it passed afterwards, and only the whole did not run again. What the agent says comes second: if it
+    says that something still fails, the iteration is Partial; Failure where no check passed that says otherwise.
+    """
+    ended = _end_of_session(run, timed_out=timed_out)
+    if ended is not IterationOutcome.SUCCESS:
+        return ended
+    red = [one for one in checks if not one.passed]
+    green = [one for one in checks if one.passed]
+    if red:
+        in_part = all(any(one.covers(part) for part in green) for one in red)
+        return IterationOutcome.PARTIAL if in_part else IterationOutcome.FAILURE
+    if PHRASES["unfinished"].search(_summary(run)):
+        return IterationOutcome.PARTIAL if green else IterationOutcome.FAILURE
+    return ended
+
+
+def _end_of_session(run: AgentRun, *, timed_out: bool) -> IterationOutcome:
     if run.rate_limited:
         return IterationOutcome.RATE_LIMITED
     if timed_out:

@@ -10,24 +10,26 @@ is one error with its first meaningful line, of this type:
    wrong arguments of a tool or a command.
 4. Unknown: all others.
 
-A program like `grep` that ended with 1, as it found nothing, is no error. The last lines of an output with errors are
-kept unchanged beside the first of them.
+A program like `grep` that ended with 1, as it found nothing, is no error. A check that failed behind a pipe is one,
+also where no format is known. The last lines of an output with errors are kept unchanged beside the first of them.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorEntry, ErrorType
-from sluice.memory.extraction.agent_run import PHRASES, CallStatus, ToolUseEvent
+from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, CheckRun, ErrorEntry, ErrorType, FileAction
+from sluice.memory.extraction.agent_run import PHRASES, AgentRun, CallStatus, ToolUseEvent
+from sluice.memory.extraction.checks import MAX_TARGETS, Ran, is_missing, last_checks, programs_run
 from sluice.memory.extraction.errors import find_errors, last_lines
 from sluice.memory.extraction.errors.matchers import type_of
 from sluice.memory.extraction.errors.output import plain
 from sluice.memory.extraction.file_uses import is_file_tool, path_of, runs_something
-from sluice.memory.extraction.files import LocatedCall
+from sluice.memory.extraction.files import LocatedCall, file_changes
 from sluice.memory.extraction.paths import ProjectPaths
 from sluice.memory.extraction.shell import found_nothing
 
@@ -36,23 +38,116 @@ MAX_WITH_EVIDENCE = 3
 """Most calls of an iteration whose last lines are kept: the last ones, whose errors may still stand."""
 _SAYS_LITTLE = 40
 """A line of fewer characters is recorded with the command that printed it."""
+_MAX_COMMAND, _MAX_SAID, _MOST_NAMED = 120, 200, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a run's tools reported: the errors that stand at its end, those that it solved, the last run of each check.
+
+    `met` has all errors, each once, in order of first occurrence.
+    """
+
+    met: list[ErrorEntry]
+    standing: list[ErrorEntry]
+    solved: list[ErrorEntry]
+    checks: list[CheckRun]
 
 
 def iteration_errors(
-    calls: Iterable[LocatedCall], paths: ProjectPaths, root: str | None, not_kept: Counter[str]
-) -> list[ErrorEntry]:
-    """Return the errors of a run, each once, in order of first occurrence. `root`: the project's folder."""
-    found: dict[ErrorEntry, str] = {}
-    for one in calls:
-        for number, error in enumerate(_of_call(one, paths, root, not_kept)):
-            if error in found:
-                not_kept["repeated_error"] += 1
-            elif number == 0 and one.call.status is not CallStatus.DENIED and _runs(one):
-                found[error] = last_lines(one.call.output)
-            else:
-                found[error] = ""
-    last = [error for error, lines in found.items() if lines not in ("", error.message)][-MAX_WITH_EVIDENCE:]
-    return [one.model_copy(update={"evidence": found[one]}) if one in last else one for one in found]
+    run: AgentRun, calls: Sequence[LocatedCall], paths: ProjectPaths, root: str | None, not_kept: Counter[str]
+) -> Findings:
+    """Return what the tools of a run reported. `root`: the project's folder.
+
+    An error stands if no later run that covers its check passed, or failed without it.
+    """
+    met: dict[ErrorEntry, tuple[int, ErrorEntry]] = {}
+    ran: list[list[Ran]] = []
+    for at, one in enumerate(calls):
+        errors = list(_of_call(one, paths, root, not_kept))
+        ended = programs_run(one, errors, paths)
+        if not errors and any(each.is_check and not each.run.passed for each in ended):
+            errors = [_of_failure(one.call, one.command, one.directory, paths)]
+        ran.append(ended)
+        for error in errors:
+            not_kept["repeated_error"] += error in met
+            met[error] = (at, error.model_copy(update={"check": _check_of(error, ended, one, paths)}))
+    standing, solved = [], []
+    for at, error in met.values():
+        end = next((later for later in range(at + 1, len(calls)) if _ends(error, ran[later], met, later)), None)
+        if end is None:
+            standing.append((at, error))
+        elif (how := _how(run, calls, ran, at, end, root)) and _is_solved(error, ran[end:], met, end):
+            solved.append(error.model_copy(update={"solved_by": how}))
+    return Findings(
+        list(met), _with_evidence(standing, calls), solved, last_checks(each for one in ran for each in one)
+    )
+
+
+def _check_of(error: ErrorEntry, ended: Sequence[Ran], one: LocatedCall, paths: ProjectPaths) -> CheckRun:
+    """Return the run that reported an error, on the places that failed in it, as far as it names them."""
+    failed = [each for each in ended if not each.run.passed] or ended
+    if not failed:
+        return CheckRun(program=(error.tool or one.call.name)[:100])
+    reported = next((each for each in failed if error.tool in each.run.program.split()), failed[-1])
+    tests = [paths.find(path, one.directory) for path in PHRASES["failed_test"].findall(one.call.output)]
+    places = [error.file_path] if reported.is_check and error.error_type is not ErrorType.TEST else tests
+    named = tuple(dict.fromkeys(place for place in places if place))[:MAX_TARGETS]
+    narrow = CheckRun(program=reported.run.program, targets=named)
+    return narrow if named and reported.run.covers(narrow) else reported.run
+
+
+def _ends(error: ErrorEntry, ended: Sequence[Ran], met: Mapping[ErrorEntry, tuple[int, ErrorEntry]], at: int) -> bool:
+    """Return whether the runs of call number `at` show that an error met before it is gone."""
+    covering = [one for one in ended if error.check is not None and one.run.covers(error.check)]
+    if not covering or covering[-1].run.passed or not covering[-1].is_check:
+        return bool(covering) and covering[-1].run.passed
+    others = (one for place, one in met.values() if place == at)
+    return is_missing(error, [one for one in others if one.check and one.check.program == covering[-1].run.program])
+
+
+def _is_solved(
+    error: ErrorEntry, ended: Sequence[Sequence[Ran]], met: Mapping[ErrorEntry, tuple[int, ErrorEntry]], at: int
+) -> bool:
+    """Return whether a missing error's check passed in the end, or no other error of its file took its place."""
+    if any(one.run.passed and error.check and one.run.covers(error.check) for each in ended for one in each):
+        return True
+    return error.file_path is None or all(
+        place != at or one.file_path != error.file_path for place, one in met.values()
+    )
+
+
+def _how(
+    run: AgentRun, calls: Sequence[LocatedCall], ran: Sequence[Sequence[Ran]], at: int, end: int, root: str | None
+) -> str | None:
+    """Tell what happened between an error and the run without it: files changed, else commands; the agent's words."""
+    between = calls[at + 1 : end + 1]
+    changes = file_changes(between, "", ProjectPaths.of(root), Counter())
+    changed = dict.fromkeys(one.path for one in changes if one.action is not FileAction.READ)
+    commands = dict.fromkeys(
+        one.command.strip().partition("\n")[0][:_MAX_COMMAND]
+        for one, ended in zip(between, ran[at + 1 : end + 1], strict=True)
+        if one.command is not None and any(each.run.passed and not each.is_check for each in ended)
+    )
+    said = run.said[calls[at].call.said_before : calls[end].call.said_before]
+    told = [f"changed {', '.join([*changed][:_MOST_NAMED])}"] if changed else []
+    told += [f"ran {', '.join(f'`{one}`' for one in [*commands][-2:])}"] if commands and not changed else []
+    told += [" ".join(said[0].split())[:_MAX_SAID]] if said else []
+    again = "the same passed when it ran again" if any(each.is_check for each in ran[end]) else None
+    return ": ".join(told) or again
+
+
+def _with_evidence(standing: Sequence[tuple[int, ErrorEntry]], calls: Sequence[LocatedCall]) -> list[ErrorEntry]:
+    """Return the errors, those met last at the end; of the last calls, the first error with the end of the output."""
+    ordered = sorted(standing, key=lambda one: one[0])
+    first = {at: number for number, (at, _) in reversed([*enumerate(ordered)])}
+    ran = [at for at in sorted(first) if _runs(calls[at]) and calls[at].call.status is not CallStatus.DENIED]
+    kept = [error for _, error in ordered]
+    for at in ran[-MAX_WITH_EVIDENCE:]:
+        error = kept[first[at]]
+        if (lines := last_lines(calls[at].call.output)) not in ("", error.message):
+            kept[first[at]] = error.model_copy(update={"evidence": lines})
+    return kept
 
 
 def _runs(one: LocatedCall) -> bool:

@@ -32,7 +32,8 @@ from sluice.memory.extraction.json_text import decode_lines
 OVERFLOW = "sluice_overflow"
 TYPES = frozenset(("system", "assistant", "user", "result", "stream_event", "rate_limit_event", "conversation_reset"))
 _TRANSCRIPT_TYPES = frozenset(("summary", "file-history-snapshot", "queue-operation", "progress", "attachment"))
-"""Types of lines in Claude Code's session files, which are read as well."""
+"""Types of lines in Claude Code's session files, which are read as well. They have no result line: a session that
+closes with a text of the agent ended as a stream with a `success` does."""
 _MODEL_USAGE = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 _USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -69,12 +70,16 @@ class _Reader:
         self.run = AgentRun("claude-code")
         self.seen_results: set[str] = set()
         self.usage: dict[str, int] = {}
+        self.is_session_file = False
+        self.closed_in_error: bool | None = None
+        """Whether the agent's last text reports an error of the API; None while it is at work."""
 
     def read(self, event: Mapping[str, Any]) -> None:
         kind = event.get("type")
         run = self.run
         run.session_id = run.session_id or name_of(event.get("session_id")) or name_of(event.get("sessionId"))
         run.root = run.root or folder_of(event.get("cwd"))
+        self.is_session_file |= "parentUuid" in event
         if kind == "assistant":
             self._assistant(event)
         elif kind == "user":
@@ -102,6 +107,10 @@ class _Reader:
         content = message.get("content")
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else objects(content):
             self._block(block, sub_agent)
+            if not sub_agent:
+                failed = event.get("isApiErrorMessage") is True
+                self.run.rate_limited |= failed and PHRASES["limit"].search(text_of(block)[:1_000]) is not None
+                self.closed_in_error = failed if block.get("type") == "text" else None
 
     def _block(self, block: Mapping[str, Any], sub_agent: bool) -> None:
         kind = block.get("type")
@@ -126,6 +135,7 @@ class _Reader:
 
     def _user(self, event: Mapping[str, Any]) -> None:
         content = mapping(event.get("message")).get("content")
+        self.closed_in_error = None
         if isinstance(content, str):
             self._notification(content)
         for block in objects(content):
@@ -135,16 +145,18 @@ class _Reader:
                 self.run.keep_unknown("unknown_block", block)
 
     def _notification(self, text: str) -> None:
-        """Record that a background command failed, whose call was answered when it began."""
+        """Record the end of a background command, whose call was answered when it began."""
         told = PHRASES["notification"].search(text[:4_000])
         call = self.run.find(told[1]) if told else None
         if call is None or call.status is not CallStatus.OK:
             return
         code = PHRASES["notified_exit_code"].search(text[:4_000])
-        if (code and int(code[1]) != 0) or "<status>failed</status>" in text:
+        exit_code = int(code[1]) if code else None
+        failed = bool(exit_code) or "<status>failed</status>" in text
+        if failed or exit_code == 0:
             summary = self.run.clean(text).partition("<summary>")[2].partition("</summary>")[0]
-            exit_code = int(code[1]) if code else None
-            self.run.answer(call.id, status=CallStatus.FAILED, exit_code=exit_code, output=summary)
+            status = CallStatus.FAILED if failed else CallStatus.OK
+            self.run.answer(call.id, status=status, exit_code=exit_code, output=summary)
 
     def _tool_result(self, block: Mapping[str, Any], detail: Mapping[str, Any]) -> None:
         output = self.run.clean(text_of(block.get("content")))
@@ -208,6 +220,8 @@ class _Reader:
 
     def finish(self) -> AgentRun:
         run = self.run
+        if self.is_session_file and self.closed_in_error is not None and run.said and not run.results:
+            run.results.append(ResultEvent("success", self.closed_in_error, run.said[-1]))
         told = total(result.tokens for result in run.results)
         run.tokens = total(self.usage.values()) if told is None else told
         run.tokens_estimated = told is None and bool(self.usage)

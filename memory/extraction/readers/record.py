@@ -27,9 +27,10 @@ from sluice.memory.extraction.stagnation import effect_of_record
 _TEXTS = {"summary": MAX_SUMMARY_CHARACTERS, "task_title": 200, "discipline": 100, "model": 200, "session_id": 200}
 _TEXTS_OF_ENTRIES = {
     "errors": {"message": MAX_MESSAGE_CHARACTERS, "tool": 100},
+    "solved": {"message": MAX_MESSAGE_CHARACTERS, "tool": 100},
     "decisions": {"description": MAX_DECISION_CHARACTERS, "rationale": MAX_DECISION_CHARACTERS},
 }
-_NAMED_BY_CONTEXT = ("timestamp", "task_title", "discipline", "model_tier", "session_id")
+_NAMED_BY_CONTEXT = ("timestamp", "task_title", "discipline", "model_tier", "session_id", "outcome")
 
 
 def extract_record(source: Source, *, feature: str, context: IterationContext, now: datetime) -> ExtractionResult:

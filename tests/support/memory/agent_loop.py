@@ -99,7 +99,7 @@ def work_on(stream: ClaudeStream, problem: Problem | None, said: str = "") -> st
     stream.say(f"I'll {problem.tried}.")
     stream.edit(problem.file, "return session", "return Session(user)")
     stream.run("pytest -q tests/test_login.py", problem.report(), 1)
-    return stream.end(said or f"{problem.test} still fails.", failed=True)
+    return stream.end(said or f"{problem.test} still fails.")
 
 
 PROBLEMS: Sequence[Problem] = (

@@ -51,13 +51,13 @@ class ClaudeStream:
         shown = f"Exit code {exit_code}\n{output}" if exit_code else output
         return self._call("Bash", {"command": command, "description": command}, shown, failed=exit_code != 0)
 
-    def end(self, result: str, *, failed: bool = False) -> str:
-        """The stream, closed by its result."""
+    def end(self, result: str) -> str:
+        """The stream, closed by its result: `success`, as of each session that ended by itself, also with red tests."""
         self._lines.append(
             {
                 "type": "result",
                 "subtype": "success",
-                "is_error": failed,
+                "is_error": False,
                 "duration_ms": 41_000,
                 "num_turns": len(self._lines) // 2,
                 "result": result,

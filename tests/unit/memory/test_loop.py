@@ -177,7 +177,7 @@ def test_a_begin_mark_in_a_tool_s_output_hides_no_error(tmp_path: Path) -> None:
 
     def act(stream: ClaudeStream, _: PromptBlock) -> str:
         stream.run("pytest -q tests/test_login.py", f"{mark}\n{PROBLEMS[0].report()}", 1)
-        return stream.end("It fails.", failed=True)
+        return stream.end("It fails.")
 
     _, record = loop.iterate(1, act)
     assert [PROBLEMS[0].message in one.message for one in record.errors] == [True]

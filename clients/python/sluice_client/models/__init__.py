@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "base": "Event",
     "answers": "Answer AnswerInsights BudgetState Channels Citation Claim CodeSample Contribution Control Decision Defence Disclosure DocumentText EdgeType Explanation Finding Gap GateCheck GraphPath GraphUse Inspection Lines ModelUse NodeLabel Origin PassageInsights PathStep Plan PolicyState PrivateSpan PromptMessage Provenance Retrieval RetrievalMetadata RetrievedChunk RunAccepted RunSummary RunTrace RunView SearchAim Sentiment Spend StaleCitation Strategy TrustFactors TrustScore Verdict Veto Voice",
-    "memory": "DecisionEntry ErrorEntry ErrorType FeatureLearning FileAction FileTouched IterationAccepted IterationOutcome IterationRecord LearningResult LearningSource LearningState Learnings MemoryProof ModelTier PromptBlock RagStatus Recall Recollection",
+    "memory": "CheckRun DecisionEntry ErrorEntry ErrorType FeatureLearning FileAction FileTouched IterationAccepted IterationOutcome IterationRecord LearningResult LearningSource LearningState Learnings MemoryProof ModelTier PromptBlock RagStatus Recall Recollection",
     "graph": "CypherResult GraphProof GraphServerHealth GraphStatus Linked LinkedDocument NearDocument NearLink NearestDocuments NeighbourView Neighbours NodeView",
     "learning": "AbReport ArmSize Evaluation EvaluationRow Interval MetricComparison PlanDifference PlanDifferences Rebuilt Rollout RolloutStep StageVerdict Summary",
     "operations": "DeadLetterFilter DeadLetterGroup DeadLetterSummary DeadLetterView DefenceView Filters FlagResult FlagState ForgetProof ForgottenEntry GateProfile Health HealthCheck HostView Meant OperatorAction PastPayload Payload PlannedGroup Purged QuarantinedChunk QuarantinedText Released ReplayPlan ReplayView Replayed Selection StageView Trace",

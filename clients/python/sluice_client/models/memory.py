@@ -18,6 +18,11 @@ LearningSource = Literal['Auto', 'Agent', 'Human', 'OpusReviewed'] | str
 LearningState = Literal['active', 'rejected', 'pruned'] | str
 ModelTier = Literal['Haiku', 'Opus'] | str
 
+class CheckRun(Model):  # A run of a program: with its subcommand (`npm run lint`), on `targets` (files, folders,
+    program: str
+    targets: list[str] = []
+    passed: bool = False
+
 class DecisionEntry(Model):  # A decision of the agent, and its rationale.
     description: str
     rationale: str | None = None
@@ -29,6 +34,8 @@ class ErrorEntry(Model):  # An error that a tool reported
     line: int | None = None
     tool: str | None = None
     evidence: str | None = None
+    check: CheckRun | None = None
+    solved_by: str | None = None
 
 class FeatureLearning(Model):  # One learning
     id: str
@@ -72,6 +79,8 @@ class IterationRecord(Model):  # One iteration of the agent's loop on one featur
     outcome: IterationOutcome
     summary: str = ''
     errors: list[ErrorEntry] = []
+    solved: list[ErrorEntry] = []
+    checks: list[CheckRun] = []
     decisions: list[DecisionEntry] = []
     files_touched: list[FileTouched] = []
     tokens_used: int | None = None

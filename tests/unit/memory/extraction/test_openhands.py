@@ -55,7 +55,7 @@ def test_an_error_that_ended_a_conversation_decides_its_outcome(name: str, outco
 
 def test_v1_calls_count_on_every_branch_and_words_on_the_last_events_alone() -> None:
     result = extracted(recorded("openhands/v1_folder.json"))
-    assert result.outcome is IterationOutcome.SUCCESS
+    assert result.outcome is IterationOutcome.FAILURE  # the build was red at the end
     assert result.tool_calls == {"ok": 3, "failed": 2, "denied": 1}
     assert files(result) == {"old.rs": FileAction.CREATED, "src/main.rs": FileAction.MODIFIED}
     assert [one.description for one in result.decisions] == ["I'll use a mutex instead of a channel"]

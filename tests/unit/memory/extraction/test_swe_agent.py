@@ -28,7 +28,10 @@ def test_a_trajectory_of_0_6_whose_state_is_a_json_text() -> None:
         "src/cart.py": FileAction.MODIFIED,
         "src/money.py": FileAction.CREATED,
     }
-    assert errors(result) == [(ErrorType.RUNTIME, "src/cart.py", 4), (ErrorType.LINT, "src/cart.py", None)]
+    assert errors(result) == [(ErrorType.RUNTIME, "src/cart.py", 4)]
+    assert [(one.error_type, one.solved_by) for one in result.solved] == [
+        (ErrorType.LINT, "changed src/cart.py: Zero then.")
+    ]
     assert result.not_kept == {"path_outside": 1}  # /tmp/out.txt
 
 
@@ -38,7 +41,8 @@ def test_a_trajectory_of_1_1_whose_state_is_an_object() -> None:
     assert result.tool_calls == {"ok": 3, "failed": 1}
     assert result.not_kept == {"step_without_action": 1}
     assert files(result) == {"src/cart.py": FileAction.MODIFIED}
-    assert errors(result) == [(ErrorType.LOGIC, "src/cart.py", None), (ErrorType.TEST, "tests/test_cart.py", None)]
+    assert errors(result) == [(ErrorType.TEST, "tests/test_cart.py", None)]
+    assert [(one.error_type, one.file_path) for one in result.solved] == [(ErrorType.LOGIC, "src/cart.py")]
 
 
 def test_a_history_alone_is_read_and_its_demonstration_is_none_of_the_agents_doing() -> None:
@@ -80,7 +84,7 @@ def test_mini_swe_agents_commands_stand_in_blocks_of_shell_code() -> None:
     result = extracted(recorded("mini_swe_agent/1_13.traj.json"))
     assert (result.format, result.outcome, result.tokens_used) == (
         "mini-swe-agent",
-        IterationOutcome.SUCCESS,
+        IterationOutcome.FAILURE,
         1_040 + 1_160 + 1_210,
     )
     assert result.tool_calls == {"ok": 3, "failed": 1}

@@ -47,7 +47,7 @@ def test_a_trace_gives_its_files_refused_edits_decisions_and_outcome() -> None:
     assert (result.format, result.outcome, result.summary) == ("trace", IterationOutcome.SUCCESS, "Done.")
     assert result.tool_calls == {"ok": 3, "failed": 2}
     assert [(one.path, one.action) for one in result.files_touched] == [("src/cart.py", FileAction.MODIFIED)]
-    assert [(one.error_type, one.file_path, one.message) for one in result.errors] == [
+    assert [(one.error_type, one.file_path, one.message) for one in (*result.solved, *result.errors)] == [
         (ErrorType.COMPILE, "src/cart.py", "E999 SyntaxError: '(' was never closed"),
         (ErrorType.UNKNOWN, None, "python reproduce.py: EXECUTION TIMED OUT"),
     ]
@@ -81,8 +81,15 @@ def test_what_was_submitted_succeeded_and_what_has_no_exit_is_partial(
 
 def test_shown_source_gives_no_error_and_what_failed_does(runs: list[tuple[dict[str, Any], ExtractionResult]]) -> None:
     """Read by hand: 3 tracebacks and 13 refused edits, some of them alike in one run, and 2 time limits."""
-    found = Counter((error.tool, error.error_type) for _, result in runs for error in result.errors)
-    assert found == {("python", "Runtime"): 3, ("flake8", "Compile"): 10, ("flake8", "Lint"): 1, ("bash", "Unknown"): 2}
+    standing = Counter((error.tool, error.error_type) for _, result in runs for error in result.errors)
+    solved = Counter((error.tool, error.error_type) for _, result in runs for error in result.solved)
+    assert standing == {("flake8", "Compile"): 1, ("bash", "Unknown"): 1}
+    assert standing + solved == {
+        ("python", "Runtime"): 3,
+        ("flake8", "Compile"): 10,
+        ("flake8", "Lint"): 1,
+        ("bash", "Unknown"): 2,
+    }
 
 
 def test_every_path_is_relative_to_the_repository_of_its_run(

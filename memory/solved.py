@@ -1,0 +1,143 @@
+"""Errors that a later run of their check ended: across iterations, in prompts, as learnings on what solved them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sluice.contracts.memory.learning import LearningSource
+from sluice.contracts.memory.model import (
+    MAX_MESSAGE_CHARACTERS,
+    CheckRun,
+    ErrorEntry,
+    IterationOutcome,
+    IterationRecord,
+)
+from sluice.memory.extraction.checks import is_missing
+from sluice.memory.extraction.result import fit
+from sluice.memory.journal.entry import JournalEntry
+from sluice.memory.journal.feature_memory import FeatureMemory
+from sluice.memory.journal.fold import fold
+from sluice.memory.learning import wording
+from sluice.memory.learning.add import Candidate, Compare, add_learning
+from sluice.memory.learning.observations import Fingerprint, fingerprint
+from sluice.memory.learning.wording import changed_files, excluded, list_files, the_error
+from sluice.memory.ports import Sanitise
+from sluice.memory.sanitise import sanitise_record
+
+LOOKED_BACK = 10
+"""Iterations whose standing errors a green check may end; older changes have little to do with it."""
+MOST_LEARNED = 5
+"""Most learnings of one iteration: a broken import makes hundreds of errors, and one fix."""
+
+
+def sanitise_all(record: IterationRecord, sanitise: Sanitise) -> IterationRecord:
+    """Return a record with all its texts sanitised, those of its checks and its solved errors too."""
+    clean = sanitise_record(record, sanitise)
+    of_solved = sanitise_record(record.model_copy(update={"errors": record.solved, "decisions": ()}), sanitise)
+
+    def told(text: str | None) -> str:
+        found = sanitise(text) if text else None
+        return found.text[:MAX_MESSAGE_CHARACTERS] if found and not found.blocked else ""
+
+    def run(one: CheckRun) -> CheckRun | None:
+        same = all(told(text) == text for text in (one.program, *one.targets))
+        return one if same else None
+
+    def error(one: ErrorEntry) -> ErrorEntry:
+        solved_by = told(one.solved_by) or None
+        return one.model_copy(update={"check": one.check and run(one.check), "solved_by": solved_by})
+
+    return clean.model_copy(
+        update={
+            "errors": tuple(map(error, clean.errors)),
+            "solved": tuple(map(error, of_solved.errors)),
+            "checks": tuple(one for one in map(run, record.checks) if one),
+        }
+    )
+
+
+def with_earlier(record: IterationRecord, earlier: Sequence[IterationRecord]) -> IterationRecord:
+    """Return a record that also names the errors of earlier iterations, oldest first, which its checks ended.
+
+    Such an error has no `solved_by` where another one of its file took its place.
+    """
+    known = {fingerprint(one) for one in (*record.errors, *record.solved)}
+    how = f"changed {list_files(files)}" if (files := changed_files([record])) else None
+    solved = list(record.solved)
+    for error in reversed([one for before in standing_in(earlier) for one in before.errors]):
+        run = next((one for one in reversed(record.checks) if error.check and one.covers(error.check)), None)
+        if run is None or fingerprint(error) in known:
+            continue
+        others = [one for one in record.errors if one.check and one.check.program == run.program]
+        if run.passed or is_missing(error, others):
+            known.add(fingerprint(error))
+            is_solved = run.passed or all(one.file_path != error.file_path for one in others)
+            solved.append(error.model_copy(update={"evidence": None, "solved_by": how if is_solved else None}))
+    return record.model_copy(update={"solved": fit(solved, "solved", Counter())})
+
+
+def standing_in(records: Sequence[IterationRecord]) -> list[IterationRecord]:
+    """Return the last records, oldest first, each without the errors that a later one of them solved."""
+    solved: set[Fingerprint] = set()
+    found: list[IterationRecord] = []
+    for record in reversed(records[-LOOKED_BACK:]):
+        errors = tuple(one for one in record.errors if fingerprint(one) not in solved)
+        found.append(record.model_copy(update={"errors": errors}) if errors != record.errors else record)
+        solved.update(map(fingerprint, record.solved))
+    return found[::-1]
+
+
+def with_standing_errors(state: FeatureMemory) -> FeatureMemory:
+    """Return a state whose last iterations have only the errors that still stand, to be printed."""
+    last = state.in_order()[-LOOKED_BACK:]
+    standing = standing_in([one.record for one in last])
+    changed = {
+        one.entry_id: replace(one, record=record)
+        for one, record in zip(last, standing, strict=True)
+        if record is not one.record
+    }
+    return replace(state, iterations=state.iterations | changed) if changed else state
+
+
+def learn_solutions(
+    state: FeatureMemory, distilled: Iterable[JournalEntry], *, compare: Compare, sanitise: Sanitise, at: datetime
+) -> list[JournalEntry]:
+    """Return the learnings on errors solved in the iterations that the entries `distilled` search, to follow these."""
+    after, learned = state.copy(), list(distilled)
+    for entry in learned:
+        fold(after, entry)
+    waiting, met = after.distilled - state.distilled, set[Fingerprint]()
+    for one in state.in_order():
+        if one.entry_id in waiting:
+            for candidate in _solutions(one.record, met):
+                _, entries = add_learning(after, candidate, compare=compare, sanitise=sanitise, at=at)
+                learned += (new := [entry for entry in entries if entry.id not in after.entry_ids])
+                for entry in new:
+                    fold(after, entry)
+        met.update(map(fingerprint, one.record.errors))
+    return learned
+
+
+def _solutions(record: IterationRecord, met: set[Fingerprint]) -> Iterator[Candidate]:
+    """Yield what solved an iteration's errors, not the slips with the agent's own tools.
+
+    If it succeeded, those `met` before it are learned from its success (`learning.observations.find_fixes`).
+    """
+    learned_there = met if record.outcome is IterationOutcome.SUCCESS else set()
+    told: set[str] = set()
+    for error in record.solved:
+        how = (error.solved_by or "").rstrip(".")
+        if not how or how in told or error.tool in excluded("agents_tools") or fingerprint(error) in learned_there:
+            continue
+        if len(told) == MOST_LEARNED:
+            return
+        told.add(how)
+        reason = f"seen and solved by iteration {record.iteration_number}"
+        if error.check:
+            reason += f", where {' '.join((error.check.program, *error.check.targets[:2]))} passed afterwards"
+        text = wording.fit(f"{the_error(error, 200)} was solved: {how}.")
+        task, number = record.task_id or None, record.iteration_number
+        yield Candidate(text, reason, LearningSource.AUTO, number, task, observed=True, words=how)
