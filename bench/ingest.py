@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from sluice.contracts.document import ChunkBatch
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.local.reader import IndexReader
 from sluice.index.settings import QuerySettings
 from sluice.ingest.embed.minilm import MiniLM

@@ -1,4 +1,4 @@
-"""Durable writes: fsync of files and folders, atomic replacement and exchange, hashes of files."""
+"""Durable writes: fsync of files and folders, atomic replacement and exchange, hashes and locks of files."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from filelock import FileLock, Timeout
 
 from sluice.contracts.errors import InvalidInput
 
@@ -183,3 +185,33 @@ def require_swap(folder: Path) -> None:
 def _cannot(folder: Path) -> InvalidInput:
     problem = f"the file system of {folder} cannot swap two folders in one step"
     return InvalidInput("data_dir", problem, "keep it on ext4, xfs, btrfs or tmpfs of this machine, on Linux")
+
+
+POLL_SECONDS = 0.05
+"""Seconds between attempts on a lock that another process holds."""
+
+
+@contextmanager
+def lock_file(
+    path: Path, refusal: Exception, *, timeout_seconds: float = 0.0, poll_seconds: float = POLL_SECONDS
+) -> Iterator[None]:
+    """Hold the lock of the file `path` for the block. The file stays behind; its folder must exist.
+
+    The file is opened anew for each block, so a forked process holds no lock of its parent's. The lock does not hold
+    over NFS.
+
+    Raises:
+        refusal: another process held it for all of `timeout_seconds`.
+        OSError: the file cannot be opened, or its file system knows no `flock`.
+    """
+    lock = FileLock(
+        path, timeout=timeout_seconds, thread_local=False, poll_interval=poll_seconds, fallback_to_soft=False
+    )
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise refusal from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -2,7 +2,7 @@
 
 Write through `index.local.writer.IndexWriter`, search through `index.local.reader.IndexReader`, cite through
 `index.search.compose_answer.compose_answer`; operate with `index.generations.publish` (`verify`, `list_generations`,
-`rollback`) and `index.disk.layout.corpora`. `index.disk.layout` has the files.
+`rollback`) and `index.folder.list_corpora`; `index.folder` has the files.
 
     append   records -> journal (fsync) -> working set
     publish  working set -> segments + terms -> generation -> CURRENT

@@ -11,8 +11,7 @@ from sqlalchemy import bindparam, select, update
 
 from sluice.contracts.errors import Conflict
 from sluice.ledger.database import LedgerPart
-from sluice.ledger.schema.columns import moment, perhaps_moment
-from sluice.ledger.schema.tables import AnyRow, api_keys
+from sluice.ledger.schema.tables import AnyRow, api_keys, moment, perhaps_moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,7 @@ class KeysTable(LedgerPart):
 
     def list(self) -> Sequence[KeyRecord]:
         """Return every key, revoked ones too, oldest first."""
-        with self._database.reading() as connection:
-            return [_record(row) for row in connection.execute(_ALL)]
+        return [_record(row) for row in self._database.read(_ALL)]
 
     def agents(self) -> frozenset[str]:
         """Return the ids of the agents' keys in force."""

@@ -13,24 +13,24 @@ commits of several processes share a sync.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, Executable, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from sluice.contracts.errors import Corrupted, DiskFull, InvalidSetting, Unavailable, is_disk_full
-from sluice.ledger import sqlite_writers
-from sluice.ledger.sqlite_writers import Turn, WalSync
-from sluice.ledger.transaction import Transaction
+from sluice.ledger.transaction import Result, Transaction
 from sluice.otel import metrics
 
 _SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
@@ -87,6 +87,11 @@ class Database:
         """Open a transaction that reads one consistent view. Raises `Unavailable` if the database does not answer."""
         with self._connected() as pooled:
             yield from self._carried_out(pooled.driver_connection, "BEGIN")
+
+    def read(self, query: Executable, parameters: Mapping[str, Any] = {}) -> Result:
+        """Run one query in a transaction of its own. Raises `Unavailable` if the database does not answer."""
+        with self.reading() as transaction:
+            return transaction.execute(query, parameters)
 
     @contextmanager
     def installing(self) -> Iterator[Connection]:
@@ -242,7 +247,7 @@ def _open(url: URL) -> Engine:
             "ledger_url", "PostgreSQL needs the psycopg package", "install sluice[postgres]"
         ) from error
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    wait = {"timeout": sqlite_writers.BUSY_TIMEOUT_SECONDS}
+    wait = {"timeout": BUSY_TIMEOUT_SECONDS}
     engine = create_engine(url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW, connect_args=wait)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -264,7 +269,7 @@ def _close_wal_sync(_connection: Any, record: ConnectionPoolEntry) -> None:
 
 def _use_wal(connection: sqlite3.Connection) -> None:
     """Switch a new file to WAL. SQLite refuses at once, without its usual wait, while another process does the same."""
-    deadline = time.monotonic() + sqlite_writers.BUSY_TIMEOUT_SECONDS
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
@@ -277,3 +282,68 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+BUSY_TIMEOUT_SECONDS = 30.0
+"""Time that SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller waits."""
+_LOOKS = 200
+"""Times that a writer polls for its turn before it sleeps: a transaction is shorter than a wake-up."""
+
+
+class Turn:
+    """A queue of writers across threads and processes, by a record lock on a file beside the database.
+
+    It only decides who goes next; SQLite's own lock still decides who may write. The kernel releases the lock
+    when its holder dies, and a child does not inherit it by fork. A thread waits no longer for the other threads of
+    its process than SQLite would: behind a database that stays locked, a queue must not grow.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._thread_turn = threading.Lock()
+        self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+    def __enter__(self) -> None:
+        if not self._thread_turn.acquire(timeout=BUSY_TIMEOUT_SECONDS):
+            raise Unavailable("the ledger's database does not answer: too many wait to write to it")
+        try:
+            if not any(self._is_free() for _ in range(_LOOKS)):
+                fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
+        except BaseException:
+            self._thread_turn.release()
+            raise
+
+    def _is_free(self) -> bool:
+        """Take the turn if it is free; else yield the processor to another thread."""
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.sched_yield()
+            return False
+        return True
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
+        self._thread_turn.release()
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+class WalSync:
+    """Syncs the write-ahead log of one connection that has written to it.
+
+    While the connection is open the log stays the same file: SQLite removes it with the last connection. A checkpoint
+    in between syncs the log first, and then the pages that it moves.
+    """
+
+    def __init__(self, database: Path) -> None:
+        self._descriptor = os.open(f"{database.resolve()}-wal", os.O_RDONLY | os.O_CLOEXEC)
+
+    def sync(self) -> None:
+        """Wait until everything written so far is on disk."""
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)

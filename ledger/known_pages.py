@@ -25,8 +25,7 @@ from sqlalchemy import bindparam, case, delete, exists, func, select, tuple_, up
 
 from sluice.contracts.ingest import PageLink, RememberedPage, WatchedPage, WithdrawnBy, WithdrawnPage
 from sluice.ledger.database import Database
-from sluice.ledger.schema.columns import moment
-from sluice.ledger.schema.tables import AnyRow, pages, runs
+from sluice.ledger.schema.tables import AnyRow, moment, pages, runs
 from sluice.ledger.trust.citations import citing_profiles
 
 MAX_VALIDATOR_CHARACTERS = 1_000
@@ -115,8 +114,7 @@ class PageMemory:
     def recall(self, corpus: str, url: str) -> RememberedPage | None:
         """Return the page at `url` if the index holds what was read of it."""
         asked = {"of_corpus": corpus, "of_url": _key(url), "as_now": self._read_as}
-        with self._database.reading() as connection:
-            row = connection.execute(_RECALL, asked).first()
+        row = self._database.read(_RECALL, asked).first()
         return _page(url, row) if row is not None and self._is_there(corpus) else None
 
     def remember(self, corpus: str, page: RememberedPage, *, run_id: str) -> None:
@@ -198,8 +196,7 @@ class PageMemory:
 
     def withdrawn(self, corpus: str, url: str) -> WithdrawnPage | None:
         """Return why and when the page at `url` was withdrawn; None unless it was withdrawn and not read since."""
-        with self._database.reading() as connection:
-            row = connection.execute(_WITHDRAWN, {"of_corpus": corpus, "of_url": _key(url)}).first()
+        row = self._database.read(_WITHDRAWN, {"of_corpus": corpus, "of_url": _key(url)}).first()
         return WithdrawnPage(row.withdrawn_by, moment(row.fetched_at)) if row else None
 
     def forget(self, corpus: str, document_ids: Sequence[str]) -> None:

@@ -22,8 +22,8 @@ A claim raises the row's epoch. A write under an older epoch, or after the claim
 changes nothing. An event needs two commits: one to claim it, one to settle it.
 
 `Ledger` opens the transactions that write, `LedgerReader` those that read; their statements are in `runs`,
-`fair_queue`, `claims`, `settle`, `finish` (how a run ends), `reservations` (what work may cost), `pauses`,
-`dead_letters`, `backlog` and `control_runs`. Safe across threads and forks.
+`fair_queue`, `claims`, `settle`, `finish` (how a run ends), `reservations` (what work may cost), `stages` (pauses) and
+`dead_letters`. Safe across threads and forks.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from sluice.contracts.errors import MalformedEvent
+from sqlalchemy import bindparam, or_, update
+
+from sluice.contracts.errors import MalformedEvent, NotFound
 from sluice.contracts.event import Body, Event, Next, Outcome, Queue
-from sluice.contracts.index import StaleCitation
+from sluice.contracts.index import AnswerStale, StaleCitation
 from sluice.ledger import runs
 from sluice.ledger.api_keys import KeysTable
+from sluice.ledger.audit import LET_GO, ControlChange, record, record_control
 from sluice.ledger.database import Database
-from sluice.ledger.dead_letters.audit import LET_GO, record
 from sluice.ledger.dead_letters.bulk_replay import Replays
 from sluice.ledger.dead_letters.store import DeadLetters
-from sluice.ledger.events import backlog, claims, finish, pauses, settle
+from sluice.ledger.events import claims, finish, settle, stages
 from sluice.ledger.events.claims import Claim, GoOn, NotClaimed, Taken
-from sluice.ledger.events.control_runs import ControlChange, record_control
 from sluice.ledger.events.finish import Maker
-from sluice.ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
+from sluice.ledger.events.outbox import Entry, WakeUp, own_event, wake_ups_of, write
 from sluice.ledger.events.settle import Settled
 from sluice.ledger.graph.store import Graphs
 from sluice.ledger.known_pages import PageMemory
@@ -59,10 +60,11 @@ from sluice.ledger.learning.rollouts import Rollouts
 from sluice.ledger.reader import LedgerReader, RunSummary
 from sluice.ledger.runs import CreatedRun, NewRun
 from sluice.ledger.schema.migrate import install
+from sluice.ledger.schema.tables import leases
 from sluice.ledger.transaction import Transaction
-from sluice.ledger.trust import citations, stale_answers
+from sluice.ledger.trust import citations
+from sluice.ledger.trust.blobs import Erasure
 from sluice.ledger.trust.citations import CitedChunk
-from sluice.ledger.trust.erasure import Erasure
 from sluice.ledger.trust.forgotten import Forgotten
 from sluice.ledger.trust.quarantine import Quarantine
 
@@ -70,6 +72,14 @@ __all__ = ["Claim", "CreatedRun", "GoOn", "Ledger", "NewRun", "NotClaimed", "Run
 
 PROBE_SECONDS = 5.0
 """Seconds between two probes of a paused stage."""
+_RENEW = (
+    update(leases)
+    .where(
+        leases.c.name == bindparam("of_name"),
+        or_(leases.c.holder == bindparam("by_holder"), leases.c.until <= bindparam("moment")),
+    )
+    .values(holder=bindparam("by_holder"), until=bindparam("up_to"))
+)
 
 
 class Ledger(LedgerReader):
@@ -263,11 +273,10 @@ class Ledger(LedgerReader):
 
     def wake_due_retries(self, *, most: int = 500) -> tuple[WakeUp, ...]:
         """Make the retries that are due ready. Returns the wake-ups to publish."""
-        with self.database.reading() as connection:
-            if not backlog.any_waiting(connection, self.clock()):
-                return ()
+        if self.database.read(stages.ANY_DUE, {"moment": self.clock()}).first() is None:
+            return ()
         with self.database.writing() as connection:
-            return tuple(backlog.wake(connection, self.clock(), most))
+            return tuple(stages.wake(connection, self.clock(), most))
 
     # -- paused stages
 
@@ -277,12 +286,12 @@ class Ledger(LedgerReader):
         Returns False when the stage was paused already; then only an operator's pause replaces the existing one.
         """
         with self.database.writing() as connection:
-            return pauses.pause(connection, stage, why, self.clock(), seconds=seconds, operator=operator)
+            return stages.pause(connection, stage, why, self.clock(), seconds=seconds, operator=operator)
 
     def resume(self, stage: Queue, *, operator: str | None = None) -> bool:
         """End a pause; False when none was ended. Only an operator ends an operator's pause."""
         with self.database.writing() as connection:
-            return pauses.resume(connection, stage, self.clock(), operator=operator)
+            return stages.resume(connection, stage, self.clock(), operator=operator)
 
     # -- citations
 
@@ -314,21 +323,39 @@ class Ledger(LedgerReader):
                 citations.pass_checked(connection, checked)
 
     def tell_stale(self, run_id: str, stale: Sequence[StaleCitation]) -> Event | None:
-        """Record stale citations on a run, finished or not; None where all of them were recorded before."""
+        """Record stale citations on a run, finished or not; None where all of them were recorded before.
+
+        The transaction that records the event deletes the citations' rows: a second caller, or one that was killed and
+        tries again, finds none and records nothing.
+        """
         with self.database.writing() as connection:
-            return stale_answers.tell_run(connection, run_id, stale, self.clock())
+            try:
+                run = runs.take(connection, run_id)
+            except NotFound:  # pruned meanwhile
+                citations.drop_citations(connection, run_id)
+                return None
+            untold = tuple(one for one in stale if citations.drop_citations(connection, run_id, one.citation))
+            if not untold:
+                return None
+            event = own_event(run, AnswerStale(citations=untold), self.clock())
+            write(connection, run, [Entry(event)], self.clock())
+            return event
 
     # -- leases
 
     def lease(self, name: str, holder: str, seconds: float) -> bool:
         """Take or renew a named lease; False while another holder has it."""
         with self.database.writing() as connection:
-            return backlog.lease(connection, name, holder, self.clock(), seconds)
+            now = self.clock()
+            if connection.insert_once(leases, {"name": name, "holder": holder, "until": now + seconds}):
+                return True
+            facts = {"of_name": name, "by_holder": holder, "moment": now, "up_to": now + seconds}
+            return connection.execute(_RENEW, facts).rowcount == 1
 
     def give_up_lease(self, name: str, holder: str) -> None:
         """End a lease before its time."""
         with self.database.writing() as connection:
-            backlog.give_up(connection, name, holder)
+            connection.update(leases, {"name": name, "holder": holder}, {"until": 0.0})
 
     def _free(
         self, seen: Sequence[claims.Held], max_deliveries: int, died: bool, run_out_by: float = math.inf

@@ -14,16 +14,26 @@ from sluice.contracts.event import QUEUES, Event, Queue, decode
 from sluice.contracts.gate import Decision, GateDecided
 from sluice.contracts.index import AnswerReady, AnswerStale
 from sluice.contracts.ingest import CrawlDirected, PageCrawled
-from sluice.ledger.blob_references import Place, references
+from sluice.ledger.audit import LET_GO
 from sluice.ledger.database import Database
-from sluice.ledger.dead_letters.audit import LET_GO
-from sluice.ledger.events import pauses, reservations
+from sluice.ledger.events import reservations, stages
 from sluice.ledger.events.finish import gaps_of
 from sluice.ledger.events.outbox import WakeUp
-from sluice.ledger.events.pauses import Pause
-from sluice.ledger.schema.columns import moment, perhaps_moment, storable
-from sluice.ledger.schema.tables import IS_OPEN, IS_READY, AnyRow, dead_letters, events, operator_actions, runs
+from sluice.ledger.events.stages import Pause
+from sluice.ledger.schema.tables import (
+    IS_OPEN,
+    IS_READY,
+    AnyRow,
+    dead_letters,
+    events,
+    moment,
+    operator_actions,
+    perhaps_moment,
+    runs,
+    storable,
+)
 from sluice.ledger.transaction import Transaction
+from sluice.ledger.trust.blobs import Place, references
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +143,7 @@ class LedgerReader:
 
     def tenancy(self, run_id: str) -> tuple[str, str]:
         """Return the corpus and the owner of a run."""
-        with self.database.reading() as connection:
-            row = connection.execute(_TENANCY, {"of_run": run_id}).found(f"run {run_id}")
+        row = self.database.read(_TENANCY, {"of_run": run_id}).found(f"run {run_id}")
         return row.corpus, row.owner
 
     def runs(
@@ -187,21 +196,18 @@ class LedgerReader:
 
     def events_after(self, run_id: str, seq: int = 0, limit: int = 1_000) -> list[tuple[int, Event]]:
         """Return the run's events after position `seq`, in commit order, each with its position."""
-        with self.database.reading() as connection:
-            rows = connection.execute(_AFTER, {"of_run": run_id, "after": seq, "most": limit}).all()
+        rows = self.database.read(_AFTER, {"of_run": run_id, "after": seq, "most": limit}).all()
         return [(row.seq, decode(row.payload)) for row in rows]
 
     def events_of_kind(self, run_id: str, kind: str) -> list[Event]:
         """Return the run's events of one kind, in commit order."""
-        with self.database.reading() as connection:
-            payloads = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": kind}).scalars()
+        payloads = self.database.read(_OF_KIND, {"of_run": run_id, "of_kind": kind}).scalars()
         return [decode(payload) for payload in payloads]
 
     def keyed_event(self, run_id: str, dedupe_key: str) -> Event:
         """Return the run's event with that dedupe key. Raises `NotFound` if there is none."""
         asked = {"of_run": run_id, "of_key": storable(dedupe_key)}
-        with self.database.reading() as connection:
-            found = connection.execute(_KEYED, asked).found(f"event of run {run_id} under the key {dedupe_key}")
+        found = self.database.read(_KEYED, asked).found(f"event of run {run_id} under the key {dedupe_key}")
         return decode(found.payload)
 
     def unread_crawls(self, run_id: str) -> frozenset[str]:
@@ -209,8 +215,7 @@ class LedgerReader:
 
         Parked ones count, as they may be replayed. An unread page that may be kept adds an empty text.
         """
-        with self.database.reading() as connection:
-            payloads = connection.execute(_UNREAD, {"of_run": run_id}).scalars()
+        payloads = self.database.read(_UNREAD, {"of_run": run_id}).scalars()
         return frozenset(
             event.body.unarchived_by or "" if isinstance(event.body, PageCrawled) else event.id
             for event in map(decode, payloads)
@@ -218,18 +223,15 @@ class LedgerReader:
 
     def written_offsets(self) -> dict[str, int]:
         """Return the journal offset that runs have reached in each corpus, since an operator last let one go."""
-        with self.database.reading() as connection:
-            return {row.corpus: row.reached for row in connection.execute(_WRITTEN)}
+        return {row.corpus: row.reached for row in self.database.read(_WRITTEN)}
 
     def event(self, event_id: str) -> Event:
         """Return one event. Raises `NotFound` if there is no such event."""
-        with self.database.reading() as connection:
-            return decode(connection.execute(_EVENT, {"of_event": event_id}).found(f"event {event_id}").payload)
+        return decode(self.database.read(_EVENT, {"of_event": event_id}).found(f"event {event_id}").payload)
 
     def standing(self, event_id: str) -> str | None:
         """Return the event's status, or None when there is no such event."""
-        with self.database.reading() as connection:
-            found = connection.execute(_EVENT, {"of_event": event_id}).first()
+        found = self.database.read(_EVENT, {"of_event": event_id}).first()
         return found.status if found else None
 
     def blob_references(self, place: Place, most: int) -> tuple[set[str], Place | None]:
@@ -247,7 +249,7 @@ class LedgerReader:
     def stages(self) -> list[StageView]:
         """Return every stage, with the depth of its queue and its pause, if any."""
         with self.database.reading() as connection:
-            depths, resting = _depths(connection, self.clock()), pauses.all_paused(connection)
+            depths, resting = _depths(connection, self.clock()), stages.all_paused(connection)
         by_stage = {pause.stage: pause for pause in resting}
         return [_stage_view(stage, depth, by_stage.get(stage)) for stage, depth in depths.items()]
 
@@ -258,24 +260,21 @@ class LedgerReader:
     def paused(self) -> list[Pause]:
         """Return every paused stage, the longest first."""
         with self.database.reading() as connection:
-            return pauses.all_paused(connection)
+            return stages.all_paused(connection)
 
     def backlogs(self) -> dict[Queue, Backlog]:
         """Return the backlog of every stage with ready events. Reads only the index of open events."""
-        with self.database.reading() as connection:
-            found = {row.queue: Backlog(row.ready, row.oldest) for row in connection.execute(_BACKLOGS).all()}
+        found = {row.queue: Backlog(row.ready, row.oldest) for row in self.database.read(_BACKLOGS).all()}
         return {queue: found[queue] for queue in QUEUES if queue in found}
 
     def tenant_backlog(self, stage: Queue, priority: int, tenant_queue: str) -> int:
         """Count the ready events of a tenant queue in the stage. Reads a partial index of ready events only."""
         facts = {"of_queue": stage, "at_priority": priority, "of_lane": tenant_queue}
-        with self.database.reading() as connection:
-            return int(connection.execute(_LANE_READY, facts).scalar() or 0)
+        return int(self.database.read(_LANE_READY, facts).scalar() or 0)
 
     def next_ready(self, stage: Queue, most: int) -> list[WakeUp]:
         """Return wake-ups for the stage's next `most` ready events."""
-        with self.database.reading() as connection:
-            ids = connection.execute(_NEXT_READY, {"of_queue": stage, "most": most}).scalars()
+        ids = self.database.read(_NEXT_READY, {"of_queue": stage, "most": most}).scalars()
         return [WakeUp(stage, event_id) for event_id in ids]
 
 

@@ -22,13 +22,12 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_
 
 from sluice.contracts.api import ENDED
 from sluice.contracts.errors import NotFound
+from sluice.ledger.audit import record
 from sluice.ledger.database import LedgerPart
-from sluice.ledger.dead_letters.audit import record
 from sluice.ledger.events.reservations import today
 from sluice.ledger.learning.outcome_rows import drop_outcome
 from sluice.ledger.runs import take
-from sluice.ledger.schema.columns import UNITS
-from sluice.ledger.schema.tables import IS_OPEN, dead_letter_payloads, dead_letters, events, pages, runs
+from sluice.ledger.schema.tables import IS_OPEN, UNITS, dead_letter_payloads, dead_letters, events, pages, runs
 from sluice.ledger.schema.tables import days as days_table
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.citations import drop_citations
@@ -98,8 +97,7 @@ class Pruning(LedgerPart):
             "pages": select(func.count()).select_from(pages).where(_IS_FORGOTTEN),
         }
         facts = {"before": moment, "of_day": today(moment)}
-        with self._database.reading() as connection:
-            return Pruned(**{name: connection.execute(ask, facts).scalar() or 0 for name, ask in questions.items()})
+        return Pruned(**{name: self._database.read(ask, facts).scalar() or 0 for name, ask in questions.items()})
 
     def prune(self, before: datetime, operator: str) -> Pruned:
         """Remove what ended before that moment; return the counts."""
@@ -126,8 +124,7 @@ class Pruning(LedgerPart):
             yield Pruned(days=past.rowcount)
 
     def _next_runs(self, after: str, moment: float) -> list[str]:
-        with self._database.reading() as connection:
-            return connection.execute(_NEXT_RUNS, {"after": after, "before": moment}).scalars()
+        return self._database.read(_NEXT_RUNS, {"after": after, "before": moment}).scalars()
 
     def _lone_dead_letters(self, moment: float) -> Iterator[Pruned]:
         removed = 1

@@ -20,8 +20,7 @@ from sluice.contracts.event import Event
 from sluice.ledger.events.fair_queue import BULK, NO_KEY, SMALL, priority_of
 from sluice.ledger.events.outbox import Entry, write
 from sluice.ledger.events.reservations import Balance, amounts_of, ceiling_columns
-from sluice.ledger.schema.columns import UNITS
-from sluice.ledger.schema.tables import AnyRow, runs
+from sluice.ledger.schema.tables import UNITS, AnyRow, runs
 from sluice.ledger.transaction import Transaction
 
 

@@ -52,27 +52,27 @@ class _Compiled:
 
 
 class Result:
-    """The rows of a statement, and how many it touched."""
+    """The rows of a statement, all of them fetched, and how many it touched."""
 
-    __slots__ = ("_compiled", "_cursor", "rowcount")
+    __slots__ = ("_make", "_rows", "rowcount")
 
     def __init__(self, cursor: Any, compiled: _Compiled) -> None:
-        self._cursor = cursor
-        self._compiled = compiled
+        self._rows: Sequence[Any] = () if cursor.description is None else cursor.fetchall()
         self.rowcount: int = cursor.rowcount
+        if compiled.row is None and self._rows:
+            compiled.row = _row_of(tuple(column[0] for column in cursor.description))
+        self._make: Callable[[Sequence[Any]], Any] = compiled.row
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.all())
 
     def all(self) -> list[Any]:
         """Return every row."""
-        make = self._row
-        return [make(row) for row in self._cursor.fetchall()]
+        return [self._make(row) for row in self._rows]
 
     def first(self) -> Any | None:
         """Return the first row, or None."""
-        row = self._cursor.fetchone()
-        return None if row is None else self._row(row)
+        return self._make(self._rows[0]) if self._rows else None
 
     def one(self) -> Any:
         """Return the single row that must exist. Raises `LookupError` if there is no row."""
@@ -90,20 +90,11 @@ class Result:
 
     def scalars(self) -> list[Any]:
         """Return the first column of every row."""
-        return [row[0] for row in self._cursor.fetchall()]
+        return [row[0] for row in self._rows]
 
     def scalar(self) -> Any | None:
         """Return the first column of the first row, or None."""
-        row = self._cursor.fetchone()
-        return None if row is None else row[0]
-
-    @property
-    def _row(self) -> Callable[[Sequence[Any]], Any]:
-        if self._compiled.row is None:
-            names = [column[0] for column in self._cursor.description]
-            self._compiled.row = _row_of(tuple(names))
-        make: Callable[[Sequence[Any]], Any] = self._compiled.row
-        return make
+        return self._rows[0][0] if self._rows else None
 
 
 class Transaction:

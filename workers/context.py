@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sluice.evaluation.ragas.bridge import RagasBridge
     from sluice.graph.servers.server import GraphServer
     from sluice.index.qdrant.server import ServerCollection
-    from sluice.index.search.rerank.base import Reranker
+    from sluice.index.search.reranker import Reranker
     from sluice.ingest.crawl.crawler import Crawler
     from sluice.ingest.egress.proxy import EgressProxy
     from sluice.ingest.embed.embed import BreakingEmbedder

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from bench.graph.tree import read_tree
 from sluice.graph.generations.publish import publish
-from sluice.ledger.graph.changes import Change
-from sluice.ledger.graph.rows import GraphRow
+from sluice.ledger.graph.reading import GraphRow
+from sluice.ledger.graph.store import Change
 from sluice.ledger.ledger import Ledger
 from tests.support.graph.corpus import graph_document
 from tests.support.graph.grown import row_of

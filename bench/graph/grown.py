@@ -16,8 +16,7 @@ from pathlib import Path
 
 from bench.graph.build import TREES
 from bench.graph.tree import read_tree
-from sluice.ledger.graph.changes import Change
-from sluice.ledger.graph.store import Graphs
+from sluice.ledger.graph.store import Change, Graphs
 from sluice.ledger.ledger import Ledger
 from tests.support.graph.corpus import graph_document
 from tests.support.graph.grown import Growing, edited, row_of

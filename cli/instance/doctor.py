@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from sluice.cli.command import Shown, alone
 from sluice.cli.output import console, error_console, marked
 from sluice.contracts.errors import InvalidSetting, NotInstalled, SluiceError, Unavailable
-from sluice.index.disk.layout import list_corpora
+from sluice.index.folder import list_corpora
 from sluice.index.qdrant.server import require_url
 from sluice.workers.data_dir import is_shared, open_to_others
 from sluice.workers.settings import Settings, load_settings, stray_variables

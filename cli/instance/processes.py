@@ -18,8 +18,8 @@ import typer
 from sluice.cli.output import configured, errors_told
 from sluice.contracts.errors import Conflict, InvalidInput, NotFound
 from sluice.contracts.event import Queue
-from sluice.disk.locks import lock_file
-from sluice.otel.environment import fresh_metrics_dir
+from sluice.disk.durable import lock_file
+from sluice.otel.settings import fresh_metrics_dir
 from sluice.workers.data_dir import make_private
 from sluice.workers.settings import Settings
 
@@ -106,7 +106,7 @@ def _prepare_instance(settings: Settings) -> None:
     Raises `Conflict` if a running instance still adds to it, and `NotFound` if the ledger's file is gone: its API keys
     are gone with it, and without a key everybody on this machine would be an operator.
     """
-    from sluice.index.disk.layout import list_corpora
+    from sluice.index.folder import list_corpora
 
     make_private(settings.data_dir)
     ledger, corpora = settings.own_ledger, list_corpora(settings.index_root)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sluice.cli.command import Shown, chosen, on_disk, table
 from sluice.cli.output import checked_corpus, error_console
 from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, InvalidSetting, NotFound, Unavailable
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, list_generations, read_current_name, rollback
 from sluice.index.generations.publish import verify as verify_generation
 from sluice.index.journal.records import Vectors

@@ -14,7 +14,7 @@ from typing import cast
 from sluice.cli.command import Shown, alone, chosen, needed, on_disk, print_shown, table
 from sluice.cli.output import configured, print_table, say
 from sluice.contracts.errors import Conflict, InvalidInput
-from sluice.disk.locks import lock_file
+from sluice.disk.durable import lock_file
 from sluice.ledger.database import Database
 from sluice.ledger.retention import Pruning
 from sluice.ledger.schema.migrate import Migration, install, look

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from sluice.contracts.errors import TimedOut, Unavailable, needed
 from sluice.contracts.graph.model import EdgeType, NodeLabel, Origin
+from sluice.disk.durable import lock_file
 from sluice.disk.jail import child_command
-from sluice.disk.locks import lock_file
 from sluice.graph.cypher.engine_file import CypherFile, EdgeRow, NodeRow, file_of, write_file
 from sluice.graph.generations.definitions import How
 from sluice.graph.generations.publish import current, open_generation

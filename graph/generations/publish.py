@@ -35,8 +35,7 @@ from pydantic import ValidationError
 from sluice.contracts.base import Moment, Sha256, Value
 from sluice.contracts.errors import Corrupted, Unavailable
 from sluice.contracts.graph.model import CitationRow, DocumentRow
-from sluice.disk.durable import fsync_path, replace_pointer, write_durably
-from sluice.disk.locks import lock_file
+from sluice.disk.durable import fsync_path, lock_file, replace_pointer, write_durably
 from sluice.graph.generations.fold import fold
 from sluice.graph.generations.stated import Arrays
 from sluice.graph.generations.view import GraphView

@@ -18,12 +18,11 @@ import numpy as np
 
 from sluice.contracts.document import ChunkBatch, DocumentFacts
 from sluice.contracts.errors import Conflict, InvalidInput
-from sluice.index.disk.layout import CorpusLayout
-from sluice.index.disk.locks import WriterLock
-from sluice.index.generations.publish import Generation, Rebuild
-from sluice.index.journal.document_facts import is_recorded, make_facts, with_first_seen
+from sluice.index.folder import CorpusLayout, WriterLock
+from sluice.index.generations.manifest import Coverage
+from sluice.index.generations.publish import Rebuild
 from sluice.index.journal.journal import SEGMENT_BYTES, Journal
-from sluice.index.journal.records import Record, Removal, Upsert, Vectors
+from sluice.index.journal.records import Record, Removal, Upsert, Vectors, is_recorded, make_facts, with_first_seen
 
 Recorded = dict[str, tuple[int, DocumentFacts]]
 """The offset and the facts of each document's newest version, by document id."""
@@ -78,14 +77,14 @@ class CorpusWriter(ABC):
         """The offset that is searchable; 0 before the first generation."""
 
     @abstractmethod
-    def publish(self) -> Generation:
+    def publish(self) -> Coverage:
         """Make everything in the journal searchable; return the current generation where nothing is new.
 
         Raises `Unavailable` when publishing fails: searches see what they saw before, and a later call tries again.
         """
 
     @abstractmethod
-    def erase(self) -> Generation:
+    def erase(self) -> Coverage:
         """Publish, and leave no trace on disk of documents and versions that are not live."""
 
     @abstractmethod

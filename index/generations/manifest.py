@@ -9,13 +9,17 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from sluice.contracts.base import Moment, Sha256, Value
-from sluice.contracts.errors import Corrupted, NotFound, Unavailable
+from sluice.contracts.errors import Conflict, Corrupted, NotFound, Unavailable
 from sluice.disk.durable import is_shortage
 
 MANIFEST = "manifest.json"
@@ -39,6 +43,35 @@ class SegmentEntry(Value):
     chunk_count: int
     dead_file: str | None = None
     dead_document_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The extent of a generation, or of a view that is based on it. Counts are of live documents and chunks."""
+
+    corpus: str
+    name: str
+    journal_offset: int
+    document_count: int
+    chunk_count: int
+    model_fingerprint: str | None
+    dimension: int | None
+
+    @classmethod
+    def of(cls, name: str, state: Any) -> Coverage:
+        """Return what a manifest, or the state of a collection, says of the generation `name`."""
+        facts: dict[str, Any] = {
+            field.name: getattr(state, field.name) for field in fields(cls) if field.name != "name"
+        }
+        return cls(name=name, **facts)
+
+    def check_dimension(self, vector: NDArray[np.float32]) -> None:
+        """Raise `Conflict` when the vector's dimension is not the corpus's."""
+        if vector.shape != (self.dimension,):
+            raise Conflict(
+                f"corpus {self.corpus} holds vectors of {self.model_fingerprint} with {self.dimension} dimensions; "
+                f"the query has {vector.shape}: embed it with that model"
+            )
 
 
 class Manifest(Value):

@@ -27,10 +27,10 @@ from sluice.disk.durable import (
     replace_pointer,
     sha256_file,
 )
-from sluice.index.disk.layout import CorpusLayout
-from sluice.index.disk.locks import Pin
+from sluice.index.folder import CorpusLayout, Pin
 from sluice.index.generations.manifest import (
     MANIFEST,
+    Coverage,
     FileEntry,
     Manifest,
     load_manifest,
@@ -44,20 +44,10 @@ _NAME = re.compile(r"g\d{8}-[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
-    """A published generation and the extent that it covers."""
-
-    name: str
-    journal_offset: int
-    document_count: int
-    chunk_count: int
-
-
-@dataclass(frozen=True, slots=True)
 class Rebuild:
     """A generation rebuilt from the journal alone, and the id-set hash before and after."""
 
-    generation: Generation
+    generation: Coverage
     hash_before: str
     hash_after: str
 
@@ -227,7 +217,7 @@ def list_generations(root: Path, corpus: str) -> tuple[GenerationInfo, ...]:
     return tuple(_info(layout.generations / name, name == current) for name in list_generation_names(layout))
 
 
-def rollback(root: Path, corpus: str, name: str) -> Generation:
+def rollback(root: Path, corpus: str, name: str) -> Coverage:
     """Verify an earlier generation and make it current. It stays current until there are new records to publish."""
     layout = CorpusLayout(root, corpus)
     pin = Pin(_folder(layout, name) / MANIFEST)
@@ -241,7 +231,7 @@ def rollback(root: Path, corpus: str, name: str) -> Generation:
         replace_pointer(layout.current, f"generations/{name}")
     finally:
         pin.release()
-    return describe_generation(name, manifest)
+    return Coverage.of(name, manifest)
 
 
 def collect(layout: CorpusLayout, keep: int) -> list[str]:
@@ -265,11 +255,6 @@ def sweep(layout: CorpusLayout) -> None:
     for path in layout.generations.iterdir():
         if path.name.startswith((_TEMPORARY, _TRASH)):
             shutil.rmtree(path)
-
-
-def describe_generation(name: str, manifest: Manifest) -> Generation:
-    """Return the report of a published generation."""
-    return Generation(name, manifest.journal_offset, manifest.document_count, manifest.chunk_count)
 
 
 def _fill(folder: Path, sources: Sources, carried: Mapping[str, FileEntry]) -> dict[str, FileEntry]:

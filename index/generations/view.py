@@ -16,12 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sluice.contracts.document import Chunk, DocumentFacts
-from sluice.contracts.errors import Conflict, Corrupted, Unavailable
+from sluice.contracts.errors import Corrupted, Unavailable
 from sluice.disk.durable import is_shortage
-from sluice.index.disk.locks import Pin
-from sluice.index.generations.manifest import MANIFEST, IdSet, Manifest, SegmentEntry
-from sluice.index.journal.document_facts import document_key
-from sluice.index.journal.records import Vectors
+from sluice.index.folder import Pin
+from sluice.index.generations.manifest import MANIFEST, Coverage, IdSet, Manifest, SegmentEntry
+from sluice.index.journal.records import Vectors, document_key
 from sluice.index.segments.segment import Mask, Rows, Segment
 from sluice.index.segments.segment_file import StoredSegment
 from sluice.index.terms.bm25 import Terms, count_chunks_with
@@ -45,27 +44,6 @@ class Part:
         return np.arange(len(self.segment.numbers)) if self.alive is None else np.nonzero(self.alive)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """The extent of a view. Counts are of live documents and chunks; `generation` is the base of the view."""
-
-    corpus: str
-    generation: str
-    journal_offset: int
-    document_count: int
-    chunk_count: int
-    model_fingerprint: str | None
-    dimension: int | None
-
-    def check_dimension(self, vector: Vectors) -> None:
-        """Raise `Conflict` when the vector's dimension is not the corpus's."""
-        if vector.shape != (self.dimension,):
-            raise Conflict(
-                f"corpus {self.corpus} holds vectors of {self.model_fingerprint} with {self.dimension} dimensions; "
-                f"the query has {vector.shape}: embed it with that model"
-            )
-
-
 class Place(NamedTuple):
     """A document's place in a view: the position of the part, the document in its segment, and the chunks' rows."""
 
@@ -86,7 +64,7 @@ class View:
     @property
     def name(self) -> str:
         """Name of the generation that the view is based on."""
-        return self.coverage.generation
+        return self.coverage.name
 
     @property
     def journal_offset(self) -> int:
@@ -155,6 +133,23 @@ class View:
         """Return a chunk and its document's facts."""
         segment, row = self.locate(number)
         return segment.facts(int(segment.owners[row])), segment.chunk(row)
+
+    def vectors_of(self, numbers: Sequence[int]) -> Vectors:
+        """Return the vectors of at least one chunk number, in that order: float32 (n, d). Reads each segment once."""
+        rows: dict[Segment, list[tuple[int, int]]] = {}
+        for position, number in enumerate(numbers):
+            segment, row = self.locate(number)
+            rows.setdefault(segment, []).append((row, position))
+        found = [segment.vectors_of(np.array([row for row, _ in those])) for segment, those in rows.items()]
+        positions = [position for those in rows.values() for _, position in those]
+        vectors: Vectors = np.concatenate(found)[np.argsort(positions)]
+        return vectors
+
+    def around(self, number: int, width: int) -> Sequence[Chunk]:
+        """Return the chunk with up to `width` chunks of its document before and behind it, in reading order."""
+        segment, row = self.locate(number)
+        own = segment.rows_of(int(segment.owners[row]))
+        return [segment.chunk(near) for near in range(max(own.start, row - width), min(own.stop, row + width + 1))]
 
     def chunk_id(self, number: int) -> str:
         """Return the chunk id of a chunk number."""
@@ -251,16 +246,7 @@ class OpenGeneration(View):
             if is_shortage(error):
                 raise Unavailable(f"generation {folder.name} cannot be opened now: {error}") from error
             raise Corrupted(f"generation {folder.name} does not open: {error}") from error
-        coverage = Coverage(
-            corpus=manifest.corpus,
-            generation=folder.name,
-            journal_offset=manifest.journal_offset,
-            document_count=manifest.document_count,
-            chunk_count=manifest.chunk_count,
-            model_fingerprint=manifest.model_fingerprint,
-            dimension=manifest.dimension,
-        )
-        super().__init__(coverage, parts, TermIndex(folder / "terms"))
+        super().__init__(Coverage.of(folder.name, manifest), parts, TermIndex(folder / "terms"))
 
     @cached_property
     def segments(self) -> dict[str, StoredSegment]:

@@ -1,7 +1,10 @@
-"""The files of a journal: their names, the offsets that they cover, reading and repair.
+"""The files of a journal: their names, the offsets that they cover, reading, repair and compaction.
 
 A segment, `FIRST.log`, holds every record from its first offset up to the next segment's. A compacted file,
-`FIRST-LAST.kept` (`index.journal.compaction`), holds only the versions of its range that were live.
+`FIRST-LAST.kept`, holds only the versions of its range that were live, after a pin of the model and before an end mark
+with their count. `compact` rewrites the segments that every generation on disk covers as one such file, puts it in
+place by a rename, and then removes them. Killed at any point, the journal reads the same: segments that a compacted
+file covers are ignored. A removal is dropped once no version before it is left.
 
 Each record is a frame, with a checksum that reveals damage:
 
@@ -15,15 +18,19 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sluice.contracts.errors import Corrupted
 from sluice.disk.durable import fsync_path
-from sluice.index.journal.records import Kind, decode_end, decode_pin, encode_end
+from sluice.index.journal.records import Kind, decode_end, decode_pin, encode_end, encode_pin
 
 OPEN_END = (1 << 63) - 1
 """Greater than every offset: the end of the segment that is being written, which only its writer knows."""
@@ -273,3 +280,69 @@ def contains_frame(rest: bytes) -> bool:
                 return True
         position = rest.find(_MAGIC, position + 1)
     return False
+
+
+LEAST_DEAD_SHARE = 0.5
+"""Share of dead records from which rewriting pays: it then writes at most one byte for each byte that it frees."""
+
+
+def compact(
+    folder: Path,
+    horizon: int,
+    live_offsets: NDArray[np.uint64],
+    model: tuple[str, int] | None,
+    swapping: Callable[[], AbstractContextManager[object]],
+    least_dead_share: float = LEAST_DEAD_SHARE,
+) -> bool:
+    """Rewrite the segments up to the offset `horizon`; False where nothing or less than `least_dead_share` is dead.
+
+    `live_offsets` are the offsets of the versions that are live at `horizon` or at any later offset. The context
+    `swapping` is held while files are put in place and removed. Raises `OSError` when the disk refuses, and then
+    nothing has changed; `Corrupted` when a frame is damaged.
+    """
+    due = _select_files(list_files(folder), horizon)
+    if not due or not _is_worthwhile(due, live_offsets, least_dead_share):
+        return False
+    live = np.sort(live_offsets)
+    target = folder / f"{due[0].first_offset:020d}-{due[-1].last_offset:020d}.kept"
+    temporary = target.with_suffix(".tmp")
+    try:
+        _rewrite(temporary, due, live, model)
+        with swapping():
+            temporary.rename(target)
+            fsync_path(folder)
+            for file in due:
+                if file.path != target:  # a compacted file rewritten alone has the same name
+                    file.path.unlink()
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def _select_files(files: Sequence[JournalFile], horizon: int) -> list[JournalFile]:
+    """Return the first files, those that end at or before the horizon; never the last, which is being written."""
+    return list(takewhile(lambda file: file.last_offset <= horizon, files[:-1]))
+
+
+def _is_worthwhile(due: Sequence[JournalFile], live_offsets: NDArray[np.uint64], least_dead_share: float) -> bool:
+    """Return whether there are dead records in the files, and whether they are at least that share of all."""
+    live = int(np.count_nonzero(live_offsets <= due[-1].last_offset))
+    held = sum(file.record_count for file in due)
+    return held > live and 1 - live / held >= least_dead_share
+
+
+def _rewrite(target: Path, due: Sequence[JournalFile], live: NDArray[np.uint64], model: tuple[str, int] | None) -> None:
+    """Write the live frames to a new file and flush it. `live` holds the live offsets, ascending."""
+    kept = 0
+    with target.open("wb") as output:
+        if model is not None:
+            output.write(encode_frame(0, Kind.PIN, encode_pin(*model)))
+        for file in due:
+            for frame in read_file(file):
+                place = int(np.searchsorted(live, np.uint64(frame.offset)))
+                if place < len(live) and int(live[place]) == frame.offset:
+                    output.write(encode_frame(frame.offset, Kind(frame.kind), frame.payload))
+                    kept += 1
+        output.write(encode_frame(due[-1].last_offset, Kind.END, encode_end(kept)))
+        output.flush()
+        os.fsync(output.fileno())

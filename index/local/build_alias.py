@@ -22,10 +22,8 @@ from itertools import count
 from pathlib import Path
 
 from sluice.contracts.errors import Conflict
-from sluice.disk.durable import fsync_path, replace_file
-from sluice.disk.locks import lock_file
-from sluice.index.disk.layout import CorpusLayout
-from sluice.index.disk.locks import Pin
+from sluice.disk.durable import fsync_path, lock_file, replace_file
+from sluice.index.folder import CorpusLayout, Pin
 from sluice.index.generations.manifest import MANIFEST, parse_generation_number
 from sluice.index.generations.publish import list_generation_names, read_current_name
 from sluice.index.journal.files import encode_frame, list_files, read_pinned_model

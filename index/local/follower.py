@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.disk.durable import is_shortage
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.manifest import load_manifest, parse_generation_number
 from sluice.index.generations.publish import (
     VerifiedFiles,

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from sluice.contracts.document import DocumentFacts
 from sluice.index.generations.view import Part, View
-from sluice.index.journal.document_facts import document_key, make_facts
-from sluice.index.journal.records import Record, Removal, Upsert, Vectors
+from sluice.index.journal.records import Record, Removal, Upsert, Vectors, document_key, make_facts
 from sluice.index.segments.segment import Mask, Segment
 from sluice.index.segments.segment_file import SegmentDocument
 from sluice.index.terms.bm25 import (

@@ -1,32 +1,37 @@
 """The reader of a corpus: searches the current generation, and reloads without a failed query.
 
-reader = IndexReader(root, "default", QuerySettings())
-retrieval = reader.search(Query(query="how are leases renewed"), vector)
+    reader = IndexReader(root, "default", QuerySettings())
+    retrieval = reader.search(Query(query="how are leases renewed"), vector)
+
+`find_in_generations` and `find_in_journal` look for documents in everything that a corpus has on disk, dead versions
+included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from sluice.contracts.document import TrustScorer
+from sluice.contracts.document import DocumentFacts, TrustScorer
+from sluice.contracts.errors import NotFound
 from sluice.contracts.graph.model import GraphArm
 from sluice.contracts.retrieval import Filters, Query, Strategy
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.generations.manifest import load_manifest
-from sluice.index.generations.view import View
-from sluice.index.journal.records import Vectors
+from sluice.index.generations.publish import list_generation_names
+from sluice.index.generations.view import OpenGeneration, View
+from sluice.index.journal.files import read_journal
+from sluice.index.journal.records import Removal, Vectors, decode_record, make_facts
 from sluice.index.local.follower import Follower
 from sluice.index.search.candidates import select_candidates
-from sluice.index.search.chunk_source import SegmentChunkSource
 from sluice.index.search.filters import find_masks, has_conditions
 from sluice.index.search.fusion import LatestCandidates, RankedCandidates, Search, retrieve_candidates
 from sluice.index.search.graph_reach import Expanded, add_reached, as_hits, expand
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
-from sluice.index.search.rerank.base import Reranker
+from sluice.index.search.reranker import Reranker
 from sluice.index.settings import QuerySettings
 
 
@@ -110,23 +115,72 @@ class IndexReader(CorpusReader[View]):
 
     def _find(
         self, view: View, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
-    ) -> tuple[RankedCandidates, SegmentChunkSource]:
+    ) -> tuple[RankedCandidates, View]:
         search = self._search(view, text, vector, strategy, filters)
         candidates = self._latest_candidates.take(view, search, depth)
         if candidates is None:
             candidates = retrieve_candidates(view, search, depth, self._settings)
             self._latest_candidates.keep(view, search, depth, candidates)
-        return candidates, SegmentChunkSource(view)
+        return candidates, view
 
     def _reach(
         self, view: View, query: Query, vector: Vectors | None, found: RankedCandidates, known: Expanded | None
     ) -> tuple[RankedCandidates, Expanded]:
         search = self._search(view, query.query, vector, query.strategy, query.filters)
         if known is None:
-            source = SegmentChunkSource(view)
-            hits = select_candidates(source, as_hits(query), found, self._ranking, self._clock())
+            hits = select_candidates(view, as_hits(query), found, self._ranking, self._clock())
             known = expand(self._graph, view, search, hits.candidates)
         return add_reached(found, known, view, search, self._settings), known
 
     def _search(self, view: View, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters) -> Search:
         return Search(text, vector, strategy, find_masks(view, filters), has_conditions(filters))
+
+
+IsWanted = Callable[[DocumentFacts], bool]
+
+
+@dataclass(slots=True)
+class Found:
+    """Number of document versions read in one place, and the ids of the documents among them that were searched for."""
+
+    place: str
+    looked_at: int = 0
+    ids: set[str] = field(default_factory=set)
+
+
+def find_in_generations(layout: CorpusLayout, is_wanted: IsWanted) -> Iterator[Found]:
+    """Look into each generation on disk, at live and dead documents. Raises `Corrupted` for one that does not open."""
+    for name in list_generation_names(layout):
+        folder = layout.generations / name
+        try:
+            generation = OpenGeneration(folder, load_manifest(folder))
+        except NotFound:  # collected meanwhile
+            continue
+        found = Found(name)
+        try:
+            for part in generation.parts:
+                for document in range(part.segment.document_count):
+                    _look(found, part.segment.facts(document), is_wanted)
+        finally:
+            generation.close()
+        yield found
+
+
+def find_in_journal(layout: CorpusLayout, is_wanted: IsWanted, document_ids: frozenset[str]) -> Found:
+    """Look at each record of the journal; a removal is found if its id is in `document_ids`. Raises `Corrupted`."""
+    found = Found("journal")
+    for frame in read_journal(layout.journal):
+        record = decode_record(frame.kind, frame.payload)
+        if isinstance(record, Removal):
+            found.looked_at += 1
+            if record.document_id in document_ids:
+                found.ids.add(record.document_id)
+        else:
+            _look(found, make_facts(record.document), is_wanted)
+    return found
+
+
+def _look(found: Found, facts: DocumentFacts, is_wanted: IsWanted) -> None:
+    found.looked_at += 1
+    if is_wanted(facts):
+        found.ids.add(facts.document_id)

@@ -2,7 +2,7 @@
 
 1. *Build.* The live documents are read from the journal, embedded again and appended to the build alias
    (`index.local.build_alias`). Records that arrive meanwhile follow in further rounds, each shorter than the last.
-2. *Take over.* Once little is left, the corpus's writer must close (`index.disk.locks`). The rest is
+2. *Take over.* Once little is left, the corpus's writer must close (`index.folder`). The rest is
    appended, and the build alias publishes a generation that covers everything.
 3. *Swap.* The two folders swap names in one step (`disk.durable.swap`): readers follow the pointer into the new one,
    writers open the new one, and the old one is removed or kept.
@@ -26,9 +26,8 @@ import numpy as np
 from sluice.contracts.document import ChunkBatch, ChunkedDocument
 from sluice.contracts.errors import Conflict, Corrupted, NotFound, Unavailable
 from sluice.disk.durable import require_swap, swap
-from sluice.index.disk.layout import CorpusLayout
-from sluice.index.disk.locks import WriterLock, take_over
-from sluice.index.generations.publish import Generation
+from sluice.index.folder import CorpusLayout, WriterLock, take_over
+from sluice.index.generations.manifest import Coverage
 from sluice.index.journal.files import OPEN_END, Frame, list_files, read_journal, read_pinned_model
 from sluice.index.journal.journal import Journal
 from sluice.index.journal.records import Upsert, Vectors, decode_record
@@ -55,7 +54,7 @@ class Reindexed:
 
     model_before: str | None
     model: str
-    generation: Generation | None
+    generation: Coverage | None
     embedded: int
     kept: Path | None
 

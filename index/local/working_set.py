@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 
 from sluice.contracts.document import DocumentFacts
 from sluice.disk.durable import link_or_copy
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.manifest import FileEntry, IdSet, Manifest, SegmentEntry
 from sluice.index.generations.publish import Sources, flush_file
 from sluice.index.generations.view import read_dead
-from sluice.index.journal.document_facts import document_key
 from sluice.index.journal.journal import SEGMENT_BYTES
-from sluice.index.journal.records import Record, Removal, Upsert
+from sluice.index.journal.records import Record, Removal, Upsert, document_key
 from sluice.index.segments.merge_policy import select_merge
 from sluice.index.segments.segment_file import (
     SUFFIX,

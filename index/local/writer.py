@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from sluice.contracts.document import DocumentFacts
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.disk.durable import FLUSHING_THREADS, replace_pointer
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.corpus_writer import CorpusWriter, Recorded, utc_now
 from sluice.index.generations.manifest import (
+    Coverage,
     FileEntry,
     Manifest,
     library_versions,
@@ -35,11 +36,9 @@ from sluice.index.generations.manifest import (
     parse_generation_number,
 )
 from sluice.index.generations.publish import (
-    Generation,
     Rebuild,
     VerifiedFiles,
     collect,
-    describe_generation,
     drop_others,
     list_candidates,
     list_generation_names,
@@ -51,8 +50,7 @@ from sluice.index.generations.publish import (
     verify_files,
 )
 from sluice.index.generations.view import OpenGeneration, View
-from sluice.index.journal.compaction import compact
-from sluice.index.journal.files import read_journal, read_pinned_model
+from sluice.index.journal.files import compact, read_journal, read_pinned_model
 from sluice.index.journal.records import Record, decode_record, encode_record
 from sluice.index.local.working_set import USUAL_POLICY, WorkingSet, WritePolicy
 from sluice.index.segments.segment_file import StoredSegment
@@ -103,7 +101,7 @@ class IndexWriter(CorpusWriter):
         with self._mutex:
             return self._view().model
 
-    def erase(self) -> Generation:
+    def erase(self) -> Coverage:
         """Publish a generation, and leave nothing on disk of documents and versions that are not in it.
 
         Its segments hold no dead document; all older generations are removed, so that no rollback or fallback can reach
@@ -127,7 +125,7 @@ class IndexWriter(CorpusWriter):
                 compact(self._layout.journal, offset, live_offsets, model, lambda: self._mutex, least_dead_share=0.0)
         return generation
 
-    def publish(self) -> Generation:
+    def publish(self) -> Coverage:
         """Make everything in the journal searchable; return the current generation where nothing is new.
 
         Raises `Unavailable` when the disk refuses: the old generation keeps serving, and a later call tries again.
@@ -138,7 +136,7 @@ class IndexWriter(CorpusWriter):
             current = self._current()
             return current if current is not None and self._is_up_to_date(current) else self._publish()
 
-    def _is_up_to_date(self, current: Generation) -> bool:
+    def _is_up_to_date(self, current: Coverage) -> bool:
         """Return whether all is published: an intact generation has all records, or a rollback leaves them out."""
         offset, held = self._view().offset, read_rollback_offset(self._layout)
         if self._base is None or parse_generation_number(self._base[0].name) < parse_generation_number(current.name):
@@ -147,7 +145,7 @@ class IndexWriter(CorpusWriter):
             return offset <= held
         return self._base[0].name == current.name and offset == current.journal_offset
 
-    def heal(self) -> Generation:
+    def heal(self) -> Coverage:
         """Verify the files of the current generation, and publish a new generation where they are damaged."""
         with self._mutex:
             self._lock.check()
@@ -155,7 +153,7 @@ class IndexWriter(CorpusWriter):
             self._base = find_base(self._layout, self._journal.last_offset, self._on_fallback)
             return self.publish()
 
-    def finish_merges(self) -> Generation:
+    def finish_merges(self) -> Coverage:
         """Publish until no merge is due, so that searches are as fast as possible."""
         with self._mutex:
             generation = self.publish()
@@ -216,7 +214,7 @@ class IndexWriter(CorpusWriter):
 
             return self._journal.append([encode_record(record) for record in records], apply)
 
-    def _publish(self) -> Generation:
+    def _publish(self) -> Coverage:
         with self._view_to_change() as view:
             number = max((parse_generation_number(name) for name in list_generation_names(self._layout)), default=0) + 1
             view.seal(number)
@@ -233,7 +231,7 @@ class IndexWriter(CorpusWriter):
             view.remember(manifest)
             self._base = (self._layout.generations / name, manifest)
             self._start_collecting(view)
-        return describe_generation(name, manifest)
+        return Coverage.of(name, manifest)
 
     def _start_collecting(self, view: WorkingSet) -> None:
         """Remove old generations and compact the journal in the background, unless a collection is running."""
@@ -271,15 +269,15 @@ class IndexWriter(CorpusWriter):
             files=entries,
         )
 
-    def _current(self) -> Generation | None:
+    def _current(self) -> Coverage | None:
         """Return the generation that the pointer names, as its manifest describes it."""
         name = read_current_name(self._layout)
         if name is None:
             return None
         if self._base and self._base[0].name == name:
-            return describe_generation(name, self._base[1])
+            return Coverage.of(name, self._base[1])
         try:
-            return describe_generation(name, load_manifest(self._layout.generations / name))
+            return Coverage.of(name, load_manifest(self._layout.generations / name))
         except (Corrupted, NotFound):
             return None
 

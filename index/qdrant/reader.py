@@ -19,26 +19,29 @@ from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer
 from sluice.contracts.errors import Corrupted
 from sluice.contracts.retrieval import Filters, Strategy
 from sluice.index.generations.corpus_writer import utc_now
-from sluice.index.generations.view import Coverage, Floats, Numbers, Ranked
+from sluice.index.generations.manifest import Coverage
+from sluice.index.generations.view import Floats, Numbers, Ranked
 from sluice.index.journal.records import Vectors
 from sluice.index.qdrant.payload import (
     CHUNK_FIELDS,
     DOCUMENT_FIELDS,
     STATE_ID,
     CollectionState,
+    list_dimensions,
     parse_state,
     read_chunk,
     read_document,
     read_live_documents,
+    solve_frequency,
+    weigh_question,
     where_document_is,
     where_live,
     where_matches,
 )
 from sluice.index.qdrant.server import Clause, Hit, SearchRequest, ServerCollection
-from sluice.index.qdrant.sparse_bm25 import list_dimensions, solve_frequency, weigh_question
 from sluice.index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
-from sluice.index.search.rerank.base import Reranker
+from sluice.index.search.reranker import Reranker
 from sluice.index.settings import QuerySettings
 
 _MOST_HITS = 10_000
@@ -53,22 +56,8 @@ class QdrantView:
     def __init__(self, collection: ServerCollection, state: CollectionState, settings: QuerySettings) -> None:
         self._collection = collection
         self._settings = settings
-        self.state = state
+        self.state, self.coverage = state, Coverage.of(state.name, state)
         self._chunks = where_live(state.number, "chunk")
-
-    @property
-    def coverage(self) -> Coverage:
-        """The generation, offset and counts that the view covers."""
-        state = self.state
-        return Coverage(
-            state.corpus,
-            state.name,
-            state.journal_offset,
-            state.document_count,
-            state.chunk_count,
-            state.model_fingerprint,
-            state.dimension,
-        )
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -212,8 +201,8 @@ class QdrantChunkSource:
             self._read[number] = read_chunk(self._hits[number].payload)
         return self._read[number]
 
-    def vectors(self, numbers: Sequence[int]) -> Vectors:
-        """Return the vectors, as `ChunkSource.vectors` does, in one request."""
+    def vectors_of(self, numbers: Sequence[int]) -> Vectors:
+        """Return the vectors, as `ChunkSource.vectors_of` does, in one request."""
         ids = self.ids(numbers)
         found = {hit.id: hit.dense for hit in self._collection.points((Clause("id", "", ids),), (), with_dense=True)}
         if any(found.get(one) is None for one in ids):

@@ -13,7 +13,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
-from sluice.index.qdrant.sparse_bm25 import Weights
 from sluice.index.settings import QdrantSettings
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ NUMBERS = ("since", "until", "fetched_at", "ordinal")
 """Payload fields that conditions may name, by their kind of index."""
 
 Payload = Mapping[str, Any]
+Weights = dict[int, float]
+"""A sparse vector: the weight of each dimension."""
 
 
 @dataclass(frozen=True, slots=True)

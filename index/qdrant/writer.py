@@ -21,14 +21,12 @@ import numpy as np
 
 from sluice.contracts.document import DocumentFacts
 from sluice.contracts.errors import Corrupted, Unavailable
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.corpus_writer import CorpusWriter, Recorded, utc_now
-from sluice.index.generations.manifest import IdSet
-from sluice.index.generations.publish import Generation, Rebuild
-from sluice.index.journal.compaction import compact
-from sluice.index.journal.document_facts import document_key, make_facts
-from sluice.index.journal.files import list_files, read_journal, read_pinned_model
-from sluice.index.journal.records import Record, Removal, Upsert, decode_record, encode_record
+from sluice.index.generations.manifest import Coverage, IdSet
+from sluice.index.generations.publish import Rebuild
+from sluice.index.journal.files import compact, list_files, read_journal, read_pinned_model
+from sluice.index.journal.records import Record, Removal, Upsert, decode_record, document_key, encode_record, make_facts
 from sluice.index.qdrant.payload import (
     DOCUMENT_FIELDS,
     STATE_ID,
@@ -96,7 +94,7 @@ class QdrantWriter(CorpusWriter):
         """The model fingerprint and dimension that the corpus is bound to, once it has a vector."""
         return self._model
 
-    def erase(self) -> Generation:
+    def erase(self) -> Coverage:
         """Publish, and leave nothing of documents and versions that are not live: neither points nor records.
 
         Searches that began before may miss replaced chunks. Raises as `publish` does, and `Corrupted` for a damaged
@@ -117,7 +115,7 @@ class QdrantWriter(CorpusWriter):
                 raise Unavailable(f"the journal of {self._layout.corpus} cannot be written: {error}") from error
             return generation
 
-    def publish(self) -> Generation:
+    def publish(self) -> Coverage:
         """Make everything in the journal searchable; return the current generation where nothing is new.
 
         Raises `Unavailable` when the engine fails: searches see what they saw before, and a later call tries again.
@@ -126,7 +124,7 @@ class QdrantWriter(CorpusWriter):
             self._lock.check()
             self._catch_up()
             state = self._state or self._update(None, self._journal.last_offset)
-            return Generation(state.name, state.journal_offset, state.document_count, state.chunk_count)
+            return Coverage.of(state.name, state)
 
     def rebuild(self) -> Rebuild:
         """Fill the collection from the journal alone and compare its id-set hash with the one before.

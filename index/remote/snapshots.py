@@ -20,8 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from sluice.contracts.errors import Conflict, Corrupted, NotFound
 from sluice.disk.durable import fsync_path, fsync_together, link_or_copy, replace_pointer, sha256_file
-from sluice.index.disk.layout import CorpusLayout
-from sluice.index.disk.locks import Pin, WriterLock
+from sluice.index.folder import CorpusLayout, Pin, WriterLock
 from sluice.index.generations.manifest import (
     MANIFEST,
     FileEntry,

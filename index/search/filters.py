@@ -11,7 +11,7 @@ from sluice.contracts.document import DocumentFacts, is_under, parse_host
 from sluice.contracts.operations.forget import Selection
 from sluice.contracts.retrieval import Filters
 from sluice.index.generations.view import Masks, Part, View
-from sluice.index.journal.document_facts import document_key
+from sluice.index.journal.records import document_key
 from sluice.index.segments.segment import Mask, Segment
 
 _NO_CONDITION = Filters()

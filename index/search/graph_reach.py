@@ -18,7 +18,6 @@ from sluice.contracts.graph.model import GraphArm, GraphCandidate, GraphHit, Gra
 from sluice.contracts.retrieval import Query
 from sluice.index.generations.view import View
 from sluice.index.search.candidates import SelectedCandidate
-from sluice.index.search.chunk_source import read_start_line
 from sluice.index.search.fusion import RankedCandidates, Search
 from sluice.index.segments.segment import Mask, Segment
 from sluice.index.settings import QuerySettings
@@ -114,7 +113,7 @@ def _find_chunk(view: View, search: Search, candidate: GraphCandidate) -> int | 
 def find_row(segment: Segment, rows: range, line: int) -> int:
     """Return the row of a document's chunk that holds the line: the last chunk that begins at or before it, so that of
     two overlapping chunks the later one is chosen. A document's chunks are in its order."""
-    behind = bisect_right(rows, line, key=lambda row: read_start_line(segment, row))
+    behind = bisect_right(rows, line, key=segment.start_line)
     return rows[max(0, behind - 1)]
 
 

@@ -28,13 +28,12 @@ from sluice.contracts.retrieval import (
     Strategy,
 )
 from sluice.index.generations.corpus_writer import utc_now
-from sluice.index.generations.view import Coverage
+from sluice.index.generations.manifest import Coverage
 from sluice.index.journal.records import Vectors
-from sluice.index.search.candidates import DEEPER, Ranking, is_blocked, select_candidates
-from sluice.index.search.chunk_source import ChunkSource
+from sluice.index.search.candidates import DEEPER, ChunkSource, Ranking, is_blocked, select_candidates
 from sluice.index.search.fusion import CANDIDATES, Candidate, RankedCandidates
 from sluice.index.search.graph_reach import Expanded
-from sluice.index.search.rerank.base import Reranker
+from sluice.index.search.reranker import Reranker
 from sluice.index.search.select import NOTHING, Selection, select_results
 from sluice.index.settings import QuerySettings
 from sluice.index.terms.analysis import analysis_language, detect_language, is_function_word, passage_terms
@@ -132,7 +131,7 @@ class CorpusReader(ABC, Generic[SomeView]):
     @property
     def generation(self) -> str | None:
         """The name of the generation that is served now."""
-        return self._coverage().generation or None
+        return self._coverage().name or None
 
     @property
     def journal_offset(self) -> int:
@@ -188,7 +187,7 @@ class CorpusReader(ABC, Generic[SomeView]):
             return Retrieval(generation=None, journal_offset=0, chunks=(), metadata=self._metadata(query, started))
         selection, candidate_count, graph = self._select(view, query, vector)
         return Retrieval(
-            generation=view.coverage.generation,
+            generation=view.coverage.name,
             journal_offset=view.coverage.journal_offset,
             chunks=selection.chunks,
             metadata=self._metadata(query, started, candidate_count, selection, graph),
@@ -200,7 +199,7 @@ class CorpusReader(ABC, Generic[SomeView]):
         return RetrievalStats(
             engine=self.engine,
             corpus=self._corpus,
-            generation=covered.generation or None,
+            generation=covered.name or None,
             journal_offset=covered.journal_offset,
             document_count=covered.document_count,
             chunk_count=covered.chunk_count,
@@ -227,7 +226,7 @@ class CorpusReader(ABC, Generic[SomeView]):
         strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
         ranked, source = self._find(view, query_text, query_vector, strategy, filters, max(top_k, CANDIDATES))
         return Probe(
-            view.coverage.generation,
+            view.coverage.name,
             view.coverage.journal_offset,
             view.coverage.chunk_count,
             read_hits(source, ranked, top_k, self._ranking, self._clock(), trust_threshold),

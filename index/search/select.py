@@ -29,10 +29,9 @@ from sluice.contracts.base import construct_unvalidated
 from sluice.contracts.document import Chunk
 from sluice.contracts.retrieval import Query, RetrievedChunk
 from sluice.index.journal.records import Vectors
-from sluice.index.search.candidates import CandidateSelection, Ranking, SelectedCandidate, is_blocked
-from sluice.index.search.chunk_source import ChunkSource
+from sluice.index.search.candidates import CandidateSelection, ChunkSource, Ranking, SelectedCandidate, is_blocked
 from sluice.index.search.passages import make_passage, merge_overlapping, render_passage
-from sluice.index.search.rerank.base import NotReranked
+from sluice.index.search.reranker import NotReranked
 
 
 class Selection(NamedTuple):
@@ -115,7 +114,7 @@ def _diversify(
     if not diversity or not ordered:
         return ordered[:top_k]
     answers = [one for one in ordered if not one.is_echo] or ordered
-    vectors = source.vectors([one.candidate.number for one in answers])
+    vectors = source.vectors_of([one.candidate.number for one in answers])
     best = [answers[position] for position in diversify(_relevance(answers), vectors, diversity, top_k)]
     return [*best, *ordered[len(answers) :]][:top_k]
 

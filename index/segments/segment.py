@@ -17,10 +17,16 @@ from typing import Any, cast
 import faiss
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import from_json
 
-from sluice.contracts.document import Chunk, DocumentFacts
+from sluice.contracts.base import construct_unvalidated
+from sluice.contracts.document import Chunk, DocumentFacts, PageLink
+from sluice.contracts.errors import Corrupted
+from sluice.contracts.trust import Inspection
 from sluice.index.journal.records import Vectors
 
+_CHUNK_FIELDS = set(Chunk.model_fields)
+_CHUNK_DEFAULTS = {name: field.default for name, field in Chunk.model_fields.items() if not field.is_required()}
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 
@@ -79,8 +85,32 @@ class Segment(ABC):
         return inner_products(self._vectors, rows, vector)
 
     def chunk(self, row: int) -> Chunk:
-        """Return the chunk of a row."""
-        return Chunk.model_validate_json(self.chunk_record(row))
+        """Return the chunk of a row. Raises `Corrupted` where the record is no JSON.
+
+        After retrieval, reading chunks is the largest cost of a search. Records were validated when they were written,
+        and their file was verified when it was opened, so they are not validated again: 5 µs a chunk instead of 15.
+        """
+        fields = self._chunk_fields(row)
+        if len(fields) < len(_CHUNK_FIELDS):  # written before all of these fields existed
+            fields = _CHUNK_DEFAULTS | fields
+        fields["section_path"] = tuple(fields["section_path"])
+        if fields["inspection"] is not None:
+            fields["inspection"] = Inspection.model_validate(fields["inspection"])
+        if fields["links"]:
+            fields["links"] = tuple(PageLink(*link) for link in fields["links"])
+        return construct_unvalidated(Chunk, fields, _CHUNK_FIELDS)
+
+    def start_line(self, row: int) -> int:
+        """Return the first line of the chunk of a row. Raises as `chunk` does."""
+        line: int = self._chunk_fields(row)["start_line"]
+        return line
+
+    def _chunk_fields(self, row: int) -> dict[str, Any]:
+        try:
+            fields: dict[str, Any] = from_json(self.chunk_record(row), cache_strings="none")
+        except ValueError as error:
+            raise Corrupted(f"row {row} of segment {self.name} holds no chunk: {error}") from error
+        return fields
 
     @cached_property
     def masks(self) -> dict[str, Mask]:

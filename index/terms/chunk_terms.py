@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from sluice.contracts.document import Chunk
-from sluice.index.journal.document_facts import document_key
-from sluice.index.journal.records import Upsert
+from sluice.index.journal.records import Upsert, document_key
 from sluice.index.segments.segment_file import SegmentDocument
 from sluice.index.terms.analysis import ENGLISH, analyse, analysis_language, split_identifiers
 from sluice.index.terms.bm25 import LANGUAGE_FIELD, PROSE_FIELDS

@@ -35,7 +35,7 @@ from sluice.ingest.built_files import ensure_files
 from sluice.ingest.deadline import CancelCheck, never_cancelled
 from sluice.ingest.embed.port import Embedded, Vectors, require_fingerprint
 from sluice.ingest.embed.tokens import PACKAGE, TokenizedText, packaged_file, shared_tokenizer, tokenizer_sha256
-from sluice.otel.environment import disable_library_telemetry
+from sluice.otel.settings import disable_library_telemetry
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

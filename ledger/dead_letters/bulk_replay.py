@@ -34,13 +34,12 @@ from sluice.contracts.operations.dead_letters import (
     ReplayView,
     SkipReason,
 )
+from sluice.ledger.audit import SLUICE, actions_on, record
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.dead_letters import query as letters
-from sluice.ledger.dead_letters.audit import SLUICE, actions_on, record
 from sluice.ledger.dead_letters.replay import CASE, Orders, bring_back, can_be_read, judge, replay_span
 from sluice.ledger.events.outbox import WakeUp, wake_ups_of
-from sluice.ledger.schema.columns import moment
-from sluice.ledger.schema.tables import AnyRow, dead_letters, events, replays
+from sluice.ledger.schema.tables import AnyRow, dead_letters, events, moment, replays
 from sluice.ledger.transaction import Transaction
 
 log = structlog.get_logger(__name__)
@@ -222,13 +221,11 @@ class Replays(LedgerPart):
 
     def _cases(self, wanted: DeadLetterFilter, last: str) -> Sequence[AnyRow]:
         query = CASE.where(*letters.conditions(wanted), dead_letters.c.id > last)
-        with self._database.reading() as connection:
-            return connection.execute(query.order_by(dead_letters.c.id).limit(_PLAN_PAGE)).all()
+        return self._database.read(query.order_by(dead_letters.c.id).limit(_PLAN_PAGE)).all()
 
     def advance(self, now: float | None = None) -> tuple[WakeUp, ...]:
         """Replay the due letters of running replays, one commit per letter. Returns the wake-ups to publish."""
-        with self._database.reading() as connection:
-            running = connection.execute(_RUNNING).all()
+        running = self._database.read(_RUNNING).all()
         wake_ups: list[WakeUp] = []
         for replay in running:
             moment = self._clock() if now is None else now

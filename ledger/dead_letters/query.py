@@ -21,10 +21,17 @@ from sluice.contracts.operations.dead_letters import (
     PastPayload,
     Payload,
 )
+from sluice.ledger.audit import actions_on
 from sluice.ledger.database import LedgerPart
-from sluice.ledger.dead_letters.audit import actions_on
-from sluice.ledger.schema.columns import behind, conditions_on, moment, position
-from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters
+from sluice.ledger.schema.tables import (
+    AnyRow,
+    behind,
+    conditions_on,
+    dead_letter_payloads,
+    dead_letters,
+    moment,
+    position,
+)
 from sluice.ledger.transaction import Transaction
 
 _LONG = ("stack", "payload")
@@ -84,8 +91,7 @@ class LetterReader(LedgerPart):
         query = select(*_BRIEF).where(*conditions(wanted)).order_by(seen.desc(), letter_id.desc()).limit(wanted.limit)
         if wanted.before is not None:
             query = query.where(behind(seen, letter_id, wanted.before))
-        with self._database.reading() as connection:
-            return [DeadLetterSummary(**_facts(row)) for row in connection.execute(query)]
+        return [DeadLetterSummary(**_facts(row)) for row in self._database.read(query)]
 
     def show(self, letter_id: str) -> DeadLetterView:
         """Return one dead letter with its payload, stack and history. Raises `NotFound` if there is none."""

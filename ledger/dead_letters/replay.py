@@ -19,13 +19,12 @@ from sluice.contracts.budget import Spend
 from sluice.contracts.errors import MalformedEvent
 from sluice.contracts.event import Event, decode
 from sluice.contracts.operations.dead_letters import SkipReason
-from sluice.ledger.dead_letters.audit import record
+from sluice.ledger.audit import record
 from sluice.ledger.events.fair_queue import take_turns
 from sluice.ledger.events.outbox import Entry, write
 from sluice.ledger.events.reservations import Balance, spend_in, today
 from sluice.ledger.runs import take
-from sluice.ledger.schema.columns import moment
-from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters, events, runs
+from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters, events, moment, runs
 from sluice.ledger.transaction import Transaction
 from sluice.otel.context import current_traceparent, span
 

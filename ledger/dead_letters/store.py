@@ -31,8 +31,8 @@ from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.event import DeadLetterReason, Event, Queue, decode
 from sluice.contracts.operations.dead_letters import DeadLetterFilter, DeadLetterView, Purged, SkipReason
+from sluice.ledger.audit import record
 from sluice.ledger.dead_letters import query as letters
-from sluice.ledger.dead_letters.audit import record
 from sluice.ledger.dead_letters.query import LetterReader
 from sluice.ledger.dead_letters.replay import MAX_REPLAYS, Orders, bring_back, case_of, replay_span
 from sluice.ledger.events.park import facts_of, new_dead_letter
@@ -112,8 +112,7 @@ class DeadLetters(LetterReader):
     def is_replay(self, event: Event) -> bool:
         """Return whether an operator replayed `event`: unchanged, or as the edited payload of a failed event."""
         facts = {"of_event": event.id, "of_run": event.run_id}
-        with self._database.reading() as connection:
-            return connection.execute(_IS_REPLAY, facts).first() is not None
+        return self._database.read(_IS_REPLAY, facts).first() is not None
 
     def edit(self, letter_id: str, payload: bytes, operator: str, note: str = "") -> DeadLetterView:
         """Replace the payload of a dead letter, and keep the old one.
@@ -172,8 +171,7 @@ class DeadLetters(LetterReader):
             .order_by(has.id)
             .limit(PURGED_AT_ONCE)
         )
-        with self._database.reading() as connection:
-            return connection.execute(query).scalars()
+        return self._database.read(query).scalars()
 
 
 _REFUSALS: dict[SkipReason, str] = {

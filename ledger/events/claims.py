@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from sqlalchemy import Select, Update, bindparam, exists, func, literal_column, or_, select, update
 
 from sluice.contracts.errors import Fenced, MalformedEvent
-from sluice.contracts.event import Body, DeadLetter, Event, Queue, decode
-from sluice.ledger.events import pauses
+from sluice.contracts.event import DeadLetter, Event, Queue, decode
+from sluice.ledger.events import stages
 from sluice.ledger.events.fair_queue import ANSWERS, BULK, SERVED, SMALL
 from sluice.ledger.events.finish import close_if_done
 from sluice.ledger.events.outbox import WakeUp, own_event, wake_ups_of
@@ -185,10 +186,10 @@ def take_next(
     row = row or connection.execute(next_one, facts).first()
     if row is not None:
         return Taken(row)
-    if pauses.let_probe_through(connection, stage, now, probe_seconds):
+    if stages.let_probe_through(connection, stage, now, probe_seconds):
         row = connection.execute(_PROBE, facts).first() or connection.execute(_PROBE_SUSPECT, facts).first()
         return NotClaimed("nothing_ready") if row is None else Taken(row, is_probe=True)
-    return NotClaimed("paused" if pauses.is_paused(connection, stage) else "nothing_ready")
+    return NotClaimed("paused" if stages.is_paused(connection, stage) else "nothing_ready")
 
 
 def claim_in(taken: Taken) -> Claim:
@@ -260,11 +261,7 @@ def _poison(connection: Transaction, seen: Held, held: Mapping[str, Any], now: f
 
 
 def _park(connection: Transaction, run: AnyRow, row: AnyRow, verdict: DeadLetter, now: float) -> list[Event]:
-    balance = Balance()
-
-    def make(body: Body) -> Event:
-        return own_event(run, body, now)
-
+    balance, make = Balance(), partial(own_event, run, now=now)
     emitted = park(connection, run, row, verdict, make, now, balance)
     closing = close_if_done(connection, run, emitted, make, now)
     balance.carry_out(connection, run, now)

@@ -14,6 +14,7 @@ or a second `RunFinished`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 from sqlalchemy import bindparam, func, select, update
@@ -103,7 +104,7 @@ def answer_at_deadline(connection: Transaction, run_id: str, now: float) -> list
     run = take(connection, run_id)
     if run.status != "open" or run.answer_due_at is None or run.answer_due_at > now:
         return []
-    return _direct_answer(connection, run, "deadline", lambda body: own_event(run, body, now), now)
+    return _direct_answer(connection, run, "deadline", partial(own_event, run, now=now), now)
 
 
 def cancel(connection: Transaction, run_id: str, now: float) -> tuple[bool, list[Event]]:
@@ -115,7 +116,7 @@ def cancel(connection: Transaction, run_id: str, now: float) -> tuple[bool, list
     connection.execute(_CANCEL, {"of_run": run_id, "moment": now})
     emitted: list[Event] = []
     if run.status in UNFINISHED:
-        emitted = finish(connection, run, "cancelled", lambda body: own_event(run, body, now), now)
+        emitted = finish(connection, run, "cancelled", partial(own_event, run, now=now), now)
     balance.carry_out(connection, run, now)
     return bool(open_events or emitted), emitted
 

@@ -19,8 +19,7 @@ from sluice.contracts.index import AnswerReady, DocumentIndexed, SnapshotPublish
 from sluice.ledger.events.fair_queue import priority_of, take_turns, tenant_queue_of
 from sluice.ledger.events.reservations import Balance, amounts_of, today
 from sluice.ledger.learning.outcome_rows import note_decided
-from sluice.ledger.schema.columns import moment, storable
-from sluice.ledger.schema.tables import AnyRow, events, runs
+from sluice.ledger.schema.tables import AnyRow, events, moment, runs, storable
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.citations import note_answer
 from sluice.otel.context import RUN_TRACEPARENT

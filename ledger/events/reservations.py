@@ -20,8 +20,7 @@ from sqlalchemy import ColumnElement, Table, Update, bindparam, func, or_, selec
 
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import BudgetExhausted
-from sluice.ledger.schema.columns import UNITS
-from sluice.ledger.schema.tables import AnyRow, days, runs
+from sluice.ledger.schema.tables import UNITS, AnyRow, days, runs
 from sluice.ledger.transaction import Transaction
 
 NO_CEILING = 2**62

@@ -22,8 +22,7 @@ from sluice.ledger.events.park import park
 from sluice.ledger.events.reservations import Balance
 from sluice.ledger.learning.outcome_rows import note_feedback
 from sluice.ledger.runs import take
-from sluice.ledger.schema.columns import UNITS
-from sluice.ledger.schema.tables import AnyRow, events
+from sluice.ledger.schema.tables import UNITS, AnyRow, events
 from sluice.ledger.transaction import Transaction
 
 

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import bindparam, or_, select
 
 from sluice.contracts.learning.control import Pin
+from sluice.ledger.audit import ControlChange, record_control
 from sluice.ledger.database import LedgerPart
-from sluice.ledger.events.control_runs import ControlChange, record_control
 from sluice.ledger.runs import CreatedRun
 from sluice.ledger.schema.tables import AnyRow, configurations, defences
 from sluice.ledger.transaction import Transaction
@@ -73,8 +73,7 @@ class Defences(LedgerPart):
 
     def standing(self) -> tuple[DefenceRow, ...]:
         """Return the defences that have tripped, and those that an operator holds."""
-        with self._database.reading() as connection:
-            return tuple(map(_row_of, connection.execute(_STANDING).all()))
+        return tuple(map(_row_of, self._database.read(_STANDING).all()))
 
     def write(
         self, seen: Position, position: Position, rows: Iterable[DefenceRow], changes: Sequence[ControlChange] = ()
@@ -159,8 +158,7 @@ class Configurations(LedgerPart):
 
     def before(self, profile: str, config_hash: str, without: Collection[str] = ()) -> str | None:
         """Return the profile's latest earlier configuration not in `without`; None if none is, or this is unknown."""
-        with self._database.reading() as connection:
-            rows = connection.execute(_OF_PROFILE, {"of_profile": profile}).all()
+        rows = self._database.read(_OF_PROFILE, {"of_profile": profile}).all()
         since = next((row.first_decided_at for row in rows if row.config_hash == config_hash), None)
         if since is None:
             return None
@@ -169,6 +167,5 @@ class Configurations(LedgerPart):
 
     def all(self) -> list[tuple[str, str, float]]:
         """Return profile, configuration and the time of its first decision, in seconds since 1970; the oldest first."""
-        with self._database.reading() as connection:
-            rows = connection.execute(_OLDEST_FIRST).all()
+        rows = self._database.read(_OLDEST_FIRST).all()
         return [(row.profile, row.config_hash, row.first_decided_at) for row in rows]

@@ -7,24 +7,25 @@ together or not at all. A change without effect records nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, select, update
 
 from sluice.contracts.errors import Conflict
-from sluice.contracts.event import Body, Event, Gap
+from sluice.contracts.event import Body, Event, Gap, GapFound
 from sluice.contracts.ingest import CrawlDirected, SearchDirected
 from sluice.contracts.learning.control import FlagAction, FlagName, FlagState
 from sluice.contracts.learning.events import FlagChanged, PendingPurged
 from sluice.contracts.operations.dead_letters import OperatorAction
+from sluice.ledger.audit import ControlChange, actions_on, record_control
 from sluice.ledger.database import LedgerPart
-from sluice.ledger.dead_letters.audit import actions_on
-from sluice.ledger.events.control_runs import ControlChange, record_control
-from sluice.ledger.events.purge import Purged, purge
-from sluice.ledger.runs import CreatedRun
-from sluice.ledger.schema.columns import moment
-from sluice.ledger.schema.tables import AnyRow, flags
+from sluice.ledger.events.finish import close_if_done
+from sluice.ledger.events.outbox import Entry, own_event, write
+from sluice.ledger.events.reservations import Balance
+from sluice.ledger.runs import CreatedRun, take
+from sluice.ledger.schema.tables import IS_OPEN, AnyRow, events, flags, moment
 from sluice.ledger.transaction import Transaction
 
 DIRECTIVES: Mapping[FlagName, type[Body]] = {"search": SearchDirected, "crawl": CrawlDirected}
@@ -62,6 +63,33 @@ Resolve = Callable[[StoredFlag | None], FlagState]
 
 _ALL = select(flags)
 _ONE = select(flags).where(flags.c.name == bindparam("of_name")).with_for_update()
+_IS_PENDING = (
+    events.c.status.in_(("ready", "waiting")),
+    IS_OPEN,
+    events.c.queue == bindparam("of_stage"),
+    events.c.kind == bindparam("of_kind"),
+)
+_PENDING_RUNS = select(events.c.run_id).distinct().where(*_IS_PENDING).order_by(events.c.run_id)
+_CANCEL = (
+    update(events)
+    .where(events.c.run_id == bindparam("of_run"), *_IS_PENDING)
+    .values(status="cancelled", due_at=None, settled_at=bindparam("moment"), why=bindparam("because"))
+    .returning(*events.c)
+)
+_LET_GO = (
+    update(events)
+    .where(events.c.run_id == bindparam("of_run"), events.c.status == "cancelled", events.c.reserved_on.is_not(None))
+    .values(reserved_on=None)
+)
+
+
+@dataclass(slots=True)
+class Purged:
+    """The cancelled events and their runs, and the emitted events, which are to be published."""
+
+    event_ids: list[str] = field(default_factory=list)
+    run_ids: list[str] = field(default_factory=list)
+    emitted: list[Event] = field(default_factory=list)
 
 
 def flag_gap(name: FlagName, subject: str, detail: str = "") -> Gap:
@@ -75,8 +103,7 @@ class Flags(LedgerPart):
 
     def all(self) -> dict[str, StoredFlag]:
         """Return the stored flags, by name."""
-        with self._database.reading() as connection:
-            return {row.name: _stored(row) for row in connection.execute(_ALL)}
+        return {row.name: _stored(row) for row in self._database.read(_ALL)}
 
     def history(self, name: FlagName) -> Sequence[OperatorAction]:
         """Return the operators' actions on a flag, in order."""
@@ -144,14 +171,36 @@ def _applied(stored: StoredFlag, action: FlagAction) -> StoredFlag:
 
 
 def _purged(connection: Transaction, name: FlagName, now: float) -> Purged:
+    """Cancel every waiting directive of the feature.
+
+    A run that loses directives gets one gap with the reason, and ends as if they had been carried out. An event that a
+    worker has claimed is left alone. Locks rows in the order of every other transaction, all runs before the first day.
+    """
+    purged = Purged()
     if name not in DIRECTIVES:
-        return Purged()
-
-    def gap_for(count: int) -> Gap:
-        noun = _NOUNS[name][count != 1]
-        return flag_gap(name, f"{count} {noun}", f"the flag {name} was switched off before {count} {noun}")
-
-    return purge(connection, DIRECTIVES[name], f"the flag {name} is off", gap_for, now)
+        return purged
+    pending = {"of_stage": DIRECTIVES[name].queue, "of_kind": DIRECTIVES[name].kind}
+    lost: list[tuple[AnyRow, int, Balance]] = []
+    for run_id in connection.execute(_PENDING_RUNS, pending).scalars():
+        run, balance = take(connection, run_id), Balance()
+        facts = {**pending, "of_run": run_id, "moment": now, "because": f"the flag {name} is off"}
+        cancelled = sorted(connection.execute(_CANCEL, facts).all(), key=lambda row: int(row.seq))
+        if not cancelled:
+            continue
+        for row in cancelled:
+            balance.free(row)
+        if balance.freed:
+            connection.execute(_LET_GO, {"of_run": run_id})
+        purged.event_ids += [row.id for row in cancelled]
+        purged.run_ids.append(run_id)
+        lost.append((run, len(cancelled), balance))
+    for run, count, _ in lost:
+        told = f"{count} {_NOUNS[name][count != 1]}"
+        gap = flag_gap(name, told, f"the flag {name} was switched off before {told}")
+        purged.emitted += _close(connection, run, gap, now)
+    for run, _, balance in lost:
+        balance.carry_out(connection, run, now)
+    return purged
 
 
 def _told(name: FlagName, purged: Purged) -> PendingPurged:
@@ -169,3 +218,9 @@ def _told(name: FlagName, purged: Purged) -> PendingPurged:
 def _stored(row: AnyRow) -> StoredFlag:
     enabled = None if row.enabled is None else bool(row.enabled)
     return StoredFlag(row.name, enabled, bool(row.killed), moment(row.changed_at), row.operator, row.note)
+
+
+def _close(connection: Transaction, run: AnyRow, gap: Gap, now: float) -> list[Event]:
+    make = partial(own_event, run, now=now)
+    emitted = write(connection, run, [Entry(make(GapFound(gap=gap)))], now)
+    return emitted + close_if_done(connection, run, emitted, make, now)

@@ -24,8 +24,7 @@ from sluice.contracts.gate import CoverageProbed, FeedbackGiven, GateDecided, Pr
 from sluice.contracts.index import AnswerReady, RunFinished
 from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, SearchDirected
 from sluice.ledger.events.reservations import amounts_of
-from sluice.ledger.schema.columns import moment
-from sluice.ledger.schema.tables import AnyRow, api_keys, events, outcomes, runs
+from sluice.ledger.schema.tables import AnyRow, api_keys, events, moment, outcomes, runs
 from sluice.ledger.transaction import Transaction
 
 _COUNTED = (SearchDirected.kind, CrawlDirected.kind, PageCrawled.kind, PageUnchanged.kind, FeedbackGiven.kind)

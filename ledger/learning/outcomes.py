@@ -16,8 +16,7 @@ from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.reservations import usd
 from sluice.ledger.learning.outcome_rows import derive
 from sluice.ledger.runs import take
-from sluice.ledger.schema.columns import moment, perhaps_moment
-from sluice.ledger.schema.tables import AnyRow, outcomes, runs
+from sluice.ledger.schema.tables import AnyRow, moment, outcomes, perhaps_moment, runs
 
 ROWS_AT_ONCE = 2_000
 """Rows of one page of a longer reading."""
@@ -72,14 +71,12 @@ class Outcomes(LedgerPart):
 
     def of_run(self, run_id: str) -> RunOutcome | None:
         """Return the outcome of a run; None where it was not decided, or is no gate run."""
-        with self._database.reading() as connection:
-            row = connection.execute(_ONE, {"of_run": run_id}).first()
+        row = self._database.read(_ONE, {"of_run": run_id}).first()
         return None if row is None else _outcome(row)
 
     def first_decided_at(self) -> float | None:
         """Return when the oldest run was decided, in seconds since 1970; None where there is none."""
-        with self._database.reading() as connection:
-            return connection.execute(_FIRST).scalar()
+        return self._database.read(_FIRST).scalar()
 
     def page(
         self, after: Place, before: float = math.inf, most: int = ROWS_AT_ONCE
@@ -107,25 +104,21 @@ class Outcomes(LedgerPart):
         self, statement: Executable, facts: Mapping[str, Any], after: Place, most: int
     ) -> tuple[tuple[RunOutcome, ...], Place]:
         asked = {**facts, "after": after.moment, "after_run": after.run_id, "most": most}
-        with self._database.reading() as connection:
-            rows = connection.execute(statement, asked).all()
+        rows = self._database.read(statement, asked).all()
         return tuple(map(_outcome, rows)), Place(rows[-1].decided_at, rows[-1].run_id) if rows else after
 
     def untraced_between(self, since: float, before: float) -> int:
         """Count the runs decided in that time that have no trace."""
         asked = {"since": since, "until": before}
-        with self._database.reading() as connection:
-            return int(connection.execute(_UNTRACED, asked).scalar() or 0)
+        return int(self._database.read(_UNTRACED, asked).scalar() or 0)
 
     def count_of_model(self, model_version: str, since: float) -> int:
         """Count the runs that a model's rollout has drawn since a moment, in every arm."""
-        with self._database.reading() as connection:
-            return int(connection.execute(_COUNT_OF_MODEL, {"of_version": model_version, "since": since}).scalar() or 0)
+        return int(self._database.read(_COUNT_OF_MODEL, {"of_version": model_version, "since": since}).scalar() or 0)
 
     def usd_of_plans(self, since: float) -> dict[Plan, float]:
         """Return the mean cost in USD of the ended runs of each plan that were decided since a moment."""
-        with self._database.reading() as connection:
-            rows = connection.execute(_SPENT_BY_PLAN, {"since": since}).all()
+        rows = self._database.read(_SPENT_BY_PLAN, {"since": since}).all()
         return {_PLANS[row.plan]: usd(int(row.nanousd)) / row.ended for row in rows}
 
     def rebuild(self, told: Callable[[int], None] = lambda count: None) -> int:

@@ -17,11 +17,10 @@ from sluice.contracts.errors import Conflict
 from sluice.contracts.event import decode
 from sluice.contracts.gate import GateDecided
 from sluice.contracts.learning.control import ACTIVE, Rollout, RolloutStep
+from sluice.ledger.audit import ControlChange, record_control
 from sluice.ledger.database import LedgerPart
-from sluice.ledger.events.control_runs import ControlChange, record_control
 from sluice.ledger.runs import CreatedRun
-from sluice.ledger.schema.columns import moment
-from sluice.ledger.schema.tables import AnyRow, events, outcomes, rollouts
+from sluice.ledger.schema.tables import AnyRow, events, moment, outcomes, rollouts
 from sluice.ledger.transaction import Transaction
 
 _HAS = rollouts.c
@@ -49,14 +48,12 @@ class Rollouts(LedgerPart):
 
     def active(self) -> Rollout | None:
         """Return the model that takes part in decisions, without its history, or None. Read for each decision."""
-        with self._database.reading() as connection:
-            row = connection.execute(_ACTIVE, {}).first()
+        row = self._database.read(_ACTIVE, {}).first()
         return None if row is None else _rollout(row)
 
     def list(self) -> Sequence[Rollout]:
         """Return every model that was tried, the latest changed first."""
-        with self._database.reading() as connection:
-            return [_rollout(row) for row in connection.execute(_ALL, {}).all()]
+        return [_rollout(row) for row in self._database.read(_ALL, {}).all()]
 
     def find(self, model_version: str) -> Rollout | None:
         """Return the rollout of a model; None where it was never tried."""
@@ -66,8 +63,7 @@ class Rollouts(LedgerPart):
 
     def decisions(self, model_version: str, since: float, most: int) -> Sequence[GateDecided]:
         """Return the latest decisions that queried a model, since a moment, in seconds since 1970."""
-        with self._database.reading() as connection:
-            rows = connection.execute(_DECIDED, {"of_version": model_version, "since": since, "most": most}).all()
+        rows = self._database.read(_DECIDED, {"of_version": model_version, "since": since, "most": most}).all()
         return [decode(row.payload).body_as(GateDecided) for row in rows]
 
     def change(self, becomes: Rollout, was: Rollout | None, change: ControlChange) -> CreatedRun:

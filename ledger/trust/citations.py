@@ -2,7 +2,7 @@
 
 A document may change while an answer that cites it is being recorded. So a row stays unchecked until the index, in a
 state no older than the answer's, was seen to hold the chunk; it is unchecked again whenever its document is indexed.
-`trust.stale_answers` deletes the rows of a citation when it records that its passage is gone.
+`Ledger.tell_stale` deletes the rows of a citation when it records that its passage is gone.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ def citing_profiles(connection: Transaction, corpus: str, document_id: str) -> t
     return tuple(sorted(found.scalars()))
 
 
-def drop_citations(connection: Transaction, run_id: str) -> None:
-    """Delete the citations of a run's answer."""
-    connection.delete(citations, {"run_id": run_id})
+def drop_citations(connection: Transaction, run_id: str, number: int | None = None) -> int:
+    """Delete the citations of a run's answer, or the one with that number; return the number of rows."""
+    return connection.delete(citations, {"run_id": run_id} | ({} if number is None else {"citation": number}))
 
 
 def _rows(run_id: str, answer: Answer, profile: str | None) -> Iterator[dict[str, Any]]:

@@ -16,12 +16,11 @@ from sqlalchemy import bindparam, select
 
 from sluice.contracts.errors import NotFound
 from sluice.contracts.operations.forget import ForgottenEntry, ForgottenKind
+from sluice.ledger.audit import record
 from sluice.ledger.database import LedgerPart
-from sluice.ledger.dead_letters.audit import record
 from sluice.ledger.events.outbox import Entry
 from sluice.ledger.runs import CreatedRun, NewRun, create
-from sluice.ledger.schema.columns import moment, storable
-from sluice.ledger.schema.tables import AnyRow, forgotten
+from sluice.ledger.schema.tables import AnyRow, forgotten, moment, storable
 from sluice.ledger.transaction import Transaction
 
 FEW_ENTRIES = 1_000
@@ -86,8 +85,7 @@ class Forgotten(LedgerPart):
     def list(self, corpora: frozenset[str] | None = None) -> Sequence[ForgottenEntry]:
         """Return every entry of these corpora (None: of all), the latest first."""
         query = select(forgotten).order_by(_HAS.at.desc(), _HAS.id)
-        with self._database.reading() as connection:
-            entries = [_entry_of(row) for row in connection.execute(query)]
+        entries = [_entry_of(row) for row in self._database.read(query)]
         return [entry for entry in entries if corpora is None or entry.corpus in corpora]
 
     def one(self, entry_id: str) -> ForgottenEntry:

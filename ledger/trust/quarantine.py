@@ -30,12 +30,20 @@ from sluice.contracts.errors import Conflict
 from sluice.contracts.operations.forget import Selection
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantineFilter, QuarantinePage, QuarantineState
 from sluice.contracts.trust import Finding, Origin
+from sluice.ledger.audit import actions_on, record
 from sluice.ledger.database import LedgerPart
-from sluice.ledger.dead_letters.audit import actions_on, record
 from sluice.ledger.events.outbox import Entry
 from sluice.ledger.runs import CreatedRun, NewRun, create
-from sluice.ledger.schema.columns import behind, conditions_on, moment, perhaps_moment, position, storable
-from sluice.ledger.schema.tables import AnyRow, quarantine
+from sluice.ledger.schema.tables import (
+    AnyRow,
+    behind,
+    conditions_on,
+    moment,
+    perhaps_moment,
+    position,
+    quarantine,
+    storable,
+)
 from sluice.ledger.transaction import Transaction, insert_into
 
 _HAS = quarantine.c
@@ -111,8 +119,7 @@ class Quarantine(LedgerPart):
         query = select(quarantine).where(*_conditions(wanted)).order_by(*(one.desc() for one in order))
         if wanted.before is not None:
             query = query.where(behind(*order, wanted.before))
-        with self._database.reading() as connection:
-            return [_chunk_of(row) for row in connection.execute(query.limit(wanted.limit))]
+        return [_chunk_of(row) for row in self._database.read(query.limit(wanted.limit))]
 
     def show(self, held_id: str) -> tuple[QuarantinedChunk, BlobRef | None, Sequence[Any]]:
         """Return one held chunk, the batch with its text (None once purged), and the operators' actions on it.
@@ -126,8 +133,7 @@ class Quarantine(LedgerPart):
     def count(self, wanted: QuarantineFilter | None = None) -> int:
         """Count the chunks that match the filter; without one, those that wait for an operator."""
         query = select(func.count()).select_from(quarantine).where(*_conditions(wanted or QuarantineFilter()))
-        with self._database.reading() as connection:
-            return int(connection.execute(query).scalar() or 0)
+        return int(self._database.read(query).scalar() or 0)
 
     # -- acting
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from sluice.contracts.errors import Corrupted, DiskFull, InvalidInput, Unavailable, is_disk_full
 from sluice.contracts.memory.names import FEATURE_NAME, FEATURE_REMEDY
 from sluice.disk import durable
-from sluice.disk.durable import fsync_path
-from sluice.disk.locks import lock_file
+from sluice.disk.durable import fsync_path, lock_file
 from sluice.memory.journal.entry import JournalEntry
 
 LOCK_TIMEOUT_SECONDS = 10.0

@@ -17,8 +17,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from sluice.otel.metrics.exemplars import add_exemplars, exemplar_file, read_exemplars
-from sluice.otel.metrics.registry import LABELS, REGISTRY
+from sluice.otel.metrics.registry import LABELS, REGISTRY, add_exemplars, exemplar_file, read_exemplars
 
 
 def negotiate_metrics(accept: str = "") -> tuple[bytes, str]:

@@ -34,8 +34,8 @@ import zstandard
 from sluice.contracts.base import BlobRef
 from sluice.contracts.errors import Corrupted, NotFound
 from sluice.disk.durable import make_folder, replace_file
-from sluice.ledger.blob_references import Place
 from sluice.ledger.ledger import Ledger
+from sluice.ledger.trust.blobs import Place
 
 log = structlog.get_logger(__name__)
 

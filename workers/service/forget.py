@@ -20,10 +20,10 @@ from sluice.contracts.event import Next
 from sluice.contracts.ingest import ForgetDirected
 from sluice.contracts.operations import forget as forgetting
 from sluice.graph.generations.publish import MANIFEST, Generation, open_generation
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, read_current_name
-from sluice.index.journal.document_facts import make_facts
-from sluice.index.local.traces import Found, find_in_generations, find_in_journal
+from sluice.index.journal.records import make_facts
+from sluice.index.local.reader import Found, find_in_generations, find_in_journal
 from sluice.index.search.filters import is_selected
 from sluice.ledger.events.outbox import Entry
 from sluice.workers.context import Context

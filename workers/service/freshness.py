@@ -24,8 +24,8 @@ from typing import NamedTuple
 from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, TimedOut
 from sluice.contracts.gate import Limits
 from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, PageWithdrawn
-from sluice.disk.locks import lock_file
-from sluice.index.disk.layout import CorpusLayout
+from sluice.disk.durable import lock_file
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.publish import read_current_name
 from sluice.index.local.reader import CorpusHash, IndexReader

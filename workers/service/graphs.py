@@ -18,7 +18,7 @@ from sluice.contracts.graph.model import EdgeType
 from sluice.graph.cypher.engine_file import newest_files
 from sluice.graph.extract.extract import parser_version, what_is_missing
 from sluice.ledger.events.fair_queue import NO_KEY
-from sluice.ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256
+from sluice.ledger.graph.reading import EMPTY_SHA256, row_sha256, sum_sha256
 from sluice.otel import metrics
 from sluice.workers.service.service import Service
 from sluice.workers.wiring.graph_documents import GraphLag, IndexedDocuments, measure_lag, published_in

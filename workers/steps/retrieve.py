@@ -22,7 +22,7 @@ from sluice.contracts.index import Answer
 from sluice.contracts.learning.control import FlagName
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import PromptMessage, Query, Retrieval, Strategy
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.journal.journal import JournalTail
 from sluice.index.search.compose_answer import compose_answer
 from sluice.ingest.embed.tokens import count_tokens

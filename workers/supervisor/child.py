@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from sluice.contracts.errors import SluiceError
 from sluice.ingest.embed.tokens import shared_tokenizer
-from sluice.otel.environment import disable_library_telemetry
+from sluice.otel.settings import disable_library_telemetry
 from sluice.otel.start import detected_resource
 from sluice.workers.processes import kernel
 from sluice.workers.settings import Settings

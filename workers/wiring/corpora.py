@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 import structlog
 
 from sluice.contracts.errors import Corrupted, Fenced, NotFound, Overloaded, SluiceError
-from sluice.index.disk.layout import CorpusLayout, list_corpora
+from sluice.index.folder import CorpusLayout, list_corpora
 from sluice.trust.floods import SMALLEST_CORPUS, TopPassages
 from sluice.trust.source_trust import source_trust_of
 from sluice.workers.settings import Settings
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sluice.index.qdrant.reader import QdrantReader
     from sluice.index.qdrant.server import ServerCollection
     from sluice.index.qdrant.writer import QdrantWriter
-    from sluice.index.search.rerank.base import Reranker
+    from sluice.index.search.reranker import Reranker
 
     Reader = IndexReader | QdrantReader
     Writer = IndexWriter | QdrantWriter
@@ -357,7 +357,7 @@ class CorpusWriters:
 
     def _is_wanted(self, corpus: str) -> bool:
         """Return whether another process waits to write to the corpus."""
-        from sluice.index.disk.locks import is_handover_requested
+        from sluice.index.folder import is_handover_requested
 
         return is_handover_requested(CorpusLayout(self._root, corpus))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.contracts.document import ChunkBatch, ChunkedDocument
-from sluice.index.disk.layout import CorpusLayout
-from sluice.index.journal.document_facts import make_facts
+from sluice.index.folder import CorpusLayout
+from sluice.index.journal.records import make_facts
 from sluice.index.local.reindex import read_live_documents
 from sluice.workers.wiring.corpora import has_version
 

@@ -30,8 +30,8 @@ from sluice.graph.servers.client import portions
 from sluice.graph.servers.feed import Fed, Feed, ServerDocument
 from sluice.index.local.reader import IndexReader
 from sluice.index.search.passages import join_chunks
-from sluice.ledger.graph.changes import Change
-from sluice.ledger.graph.rows import GraphRow, Identity, Standing, Totals
+from sluice.ledger.graph.reading import GraphRow, Identity, Standing, Totals
+from sluice.ledger.graph.store import Change
 
 if TYPE_CHECKING:
     from sluice.contracts.graph.model import CitationRow

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from sluice.contracts.document import ChunkedDocument
     from sluice.gate.profile import Profile
-    from sluice.index.search.rerank.base import Reranker, Scorer
-    from sluice.index.search.rerank.http import Post
+    from sluice.index.search.reranker import Post, Reranker, Scorer
     from sluice.ingest.embed.batching import Portion
     from sluice.ingest.embed.port import Embedded, Embedder, Vectors
     from sluice.ingest.http.fetch import Fetcher
@@ -203,7 +202,7 @@ def build_reranker(
     """
     if settings.provider == "none":
         return None
-    from sluice.index.search.rerank.base import Reranker
+    from sluice.index.search.reranker import Reranker
     from sluice.ingest.circuit_breaker import Breaker, BreakerRule
 
     rule = BreakerRule(window=20, least=5, pause_seconds=PAUSE_SECONDS)
@@ -262,8 +261,8 @@ class MaskedScorer:
 
 
 def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher], hide: Callable[[str], str]) -> Scorer:
-    from sluice.index.search.rerank.http import HttpScorer
-    from sluice.index.search.rerank.onnx import OnnxScorer
+    from sluice.index.search.onnx_scorer import OnnxScorer
+    from sluice.index.search.reranker import HttpScorer
 
     if settings.provider == "onnx" and settings.model_dir is not None:
         return OnnxScorer(settings.model_dir)

@@ -15,10 +15,9 @@ from unittest.mock import patch
 from sqlalchemy import bindparam, select, update
 
 from sluice.contracts.event import Done, Event, Queue
-from sluice.ledger.events import backlog as overdue
-from sluice.ledger.events import claims, finish, outbox, pauses, reservations
+from sluice.ledger.events import claims, finish, outbox, reservations, stages
 from sluice.ledger.events import settle as settling
-from sluice.ledger.events.outbox import Entry, write
+from sluice.ledger.events.outbox import Entry, WakeUp, write
 from sluice.ledger.ledger import Claim, Ledger, Settled
 from sluice.ledger.reader import Backlog
 from sluice.ledger.runs import take
@@ -173,12 +172,14 @@ def _retry_without_a_moment() -> AbstractContextManager[Any]:
 
 
 def _wake_too_early() -> AbstractContextManager[Any]:
-    look, wake, early = overdue.any_waiting, overdue.wake, 10.0
-    return patch.multiple(
-        overdue,
-        any_waiting=lambda connection, now: look(connection, now + early),
-        wake=lambda connection, now, most: wake(connection, now + early, most),
-    )
+    wake = Ledger.wake_due_retries
+
+    def wake_early(ledger: Ledger, **how: int) -> tuple[WakeUp, ...]:
+        clock = ledger.clock
+        with patch.object(ledger, "clock", lambda: clock() + 10.0):
+            return wake(ledger, **how)
+
+    return patch.object(Ledger, "wake_due_retries", wake_early)
 
 
 def _let_a_lost_claim_beat() -> AbstractContextManager[Any]:
@@ -201,7 +202,7 @@ def _let_every_claim_probe() -> AbstractContextManager[Any]:
     def let_probe_through(connection: Transaction, stage: Queue, now: float, _probe_seconds: float) -> bool:
         return connection.execute(look, {"of_stage": stage, "moment": now}).first() is not None
 
-    return patch.object(pauses, "let_probe_through", let_probe_through)
+    return patch.object(stages, "let_probe_through", let_probe_through)
 
 
 def _publish_to_empty_queues_only() -> AbstractContextManager[Any]:
@@ -212,7 +213,7 @@ def _publish_to_empty_queues_only() -> AbstractContextManager[Any]:
 
 
 def _share_the_lease() -> AbstractContextManager[Any]:
-    return patch.object(overdue, "lease", lambda *_: True)
+    return patch.object(Ledger, "lease", lambda *_: True)
 
 
 BUGS: dict[str, Bug] = {

@@ -14,7 +14,7 @@ from sluice.index.journal.journal import Journal
 from sluice.index.local import writer as local_writer
 from sluice.index.local.writer import IndexWriter
 from sluice.ledger.ledger import Claim, Ledger, NotClaimed
-from sluice.ledger.trust.erasure import Erasure
+from sluice.ledger.trust.blobs import Erasure
 from sluice.ledger.trust.forgotten import Forgotten
 from sluice.ledger.trust.quarantine import Quarantine
 from sluice.workers import handlers

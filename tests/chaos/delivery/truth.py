@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import create_engine, text
 
 from sluice.contracts.errors import Corrupted, NotFound
-from sluice.index.disk.layout import CorpusLayout, list_corpora
+from sluice.index.folder import CorpusLayout, list_corpora
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.view import OpenGeneration
 from sluice.index.journal.files import read_journal

@@ -27,8 +27,8 @@ from tests.support.valkey import Valkey
 
 CORPUS = "docs"
 SEAMS = (
-    "sluice.ledger.graph.changes:_Writing.replace",
-    "sluice.ledger.graph.changes:_Writing.finish",
+    "sluice.ledger.graph.store:_Writing.replace",
+    "sluice.ledger.graph.store:_Writing.finish",
     "sluice.ledger.graph.store:Graphs.carry_out",
     "sluice.graph.generations.publish:write_arrays",
     "sluice.graph.generations.publish:write_durably",

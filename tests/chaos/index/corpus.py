@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.retrieval import Filters, Query, Strategy
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import rollback
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.working_set import WritePolicy

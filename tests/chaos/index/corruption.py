@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.contracts.errors import Corrupted, NotFound
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import rollback, verify
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.working_set import WritePolicy

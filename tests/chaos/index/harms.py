@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 
 Damage = Callable[[bytes, random.Random], bytes]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.contracts.errors import Corrupted
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from tests.chaos.index.child import ChildFailed, in_child

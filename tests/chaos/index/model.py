@@ -23,10 +23,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.errors import NotFound
 from sluice.contracts.retrieval import Filters, Strategy
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.manifest import parse_generation_number
 from sluice.index.generations.publish import list_generations, rollback, verify
-from sluice.index.journal.document_facts import make_facts
+from sluice.index.journal.records import make_facts
 from sluice.index.local.working_set import WritePolicy
 from tests.chaos.index.corpus import CORPUS, PUBLISHED_ONLY, WITH_RECENT, Holding, after, passages
 from tests.chaos.index.model_inputs import DOCUMENTS, EVERYTHING, FILTERS, NAMES, SETTINGS, TEXTS

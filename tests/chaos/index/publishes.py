@@ -12,9 +12,9 @@ from pathlib import Path
 
 from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.errors import Corrupted, NotFound
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import list_generations, verify
-from sluice.index.local.traces import find_in_generations, find_in_journal
+from sluice.index.local.reader import find_in_generations, find_in_journal
 from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from tests.chaos.index.corpus import (

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from starlette.testclient import TestClient
 
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.ledger.ledger import Ledger
 from sluice.workers.service.callers import ApiKeys
 from tests.support.api_keys import bearer

@@ -14,7 +14,7 @@ from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import BudgetExhausted, Fenced, InvalidInput, Overloaded, TimedOut, Unavailable
 from sluice.contracts.event import CostlyFailure, DeadLetter, Done, Event, Next, Outcome, Queue, Retry, new_run_id
 from sluice.contracts.ingest import CrawlDirected, SearchDirected
-from sluice.ledger import sqlite_writers
+from sluice.ledger import database
 from sluice.ledger.ledger import Claim, NewRun
 from sluice.workers import task
 from sluice.workers.context import Context
@@ -259,7 +259,7 @@ def test_what_was_settled_while_the_broker_was_away_is_queued_by_the_reconciler(
 
 
 def test_finished_work_waits_for_a_ledger_that_is_away(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_writers, "BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_SECONDS", 0.05)
     event = worker.begins()
     file = worker.context.settings.data_dir / "ledger.sqlite"
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sluice.cli.main import app
-from sluice.ledger.graph.changes import Change
+from sluice.ledger.graph.store import Change
 from sluice.workers.processes.watches.graph import CypherFiles
 from sluice.workers.settings import load_settings
 from tests.support.git_checkout import git, ingests, write

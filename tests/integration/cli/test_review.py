@@ -13,7 +13,7 @@ from sluice.cli.main import app
 from sluice.contracts.api import FeedbackRequest, GateRequest
 from sluice.contracts.learning.control import Defence, FlagName
 from sluice.contracts.learning.events import DefenceTripped
-from sluice.ledger.events.control_runs import ControlChange
+from sluice.ledger.audit import ControlChange
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.served import served
 

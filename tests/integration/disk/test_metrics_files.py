@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sluice.otel.environment import fresh_metrics_dir
+from sluice.otel.settings import fresh_metrics_dir
 from tests.support.repository import REPOSITORY
 from tests.support.small_disk import SmallDisk
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from sluice.contracts.document import ChunkBatch
-from sluice.index.disk.layout import CorpusLayout, list_corpora
+from sluice.index.folder import CorpusLayout, list_corpora
 from sluice.index.generations.publish import read_current_name, verify
 from sluice.index.journal.files import read_journal
 from sluice.index.journal.records import Upsert, Vectors, decode_record

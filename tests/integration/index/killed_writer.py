@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import read_current_name, verify
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.working_set import WritePolicy

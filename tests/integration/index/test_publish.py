@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import Corrupted, InvalidInput, NotFound
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.publish import (
     VerifiedFiles,

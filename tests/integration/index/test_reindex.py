@@ -18,8 +18,7 @@ from sluice.contracts.document import ChunkBatch
 from sluice.contracts.errors import Conflict, InvalidInput, NotFound, SluiceError, TimedOut, Unavailable
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.disk.durable import swap
-from sluice.index.disk.layout import CorpusLayout, list_corpora
-from sluice.index.disk.locks import is_handover_requested, take_over
+from sluice.index.folder import CorpusLayout, is_handover_requested, list_corpora, take_over
 from sluice.index.generations.publish import list_generation_names, read_current_name, verify
 from sluice.index.journal.files import read_pinned_model
 from sluice.index.local.reader import IndexReader

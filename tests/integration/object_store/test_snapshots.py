@@ -13,7 +13,7 @@ from obstore.store import MemoryStore
 
 from sluice.contracts.errors import Conflict, Corrupted, InvalidSetting, NotFound, Unavailable
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.manifest import load_manifest, make_generation_name
 from sluice.index.generations.publish import list_generation_names, read_current_name, verify
 from sluice.index.local.reader import IndexReader

@@ -16,7 +16,7 @@ from sluice.contracts.gate import CoverageProbed
 from sluice.contracts.operations.forget import ForgetRequest, Selection
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, rollback
 from sluice.ingest.circuit_breaker import BreakerRule
 from sluice.ingest.embed.minilm import FINGERPRINT

@@ -11,7 +11,7 @@ from sluice.contracts.errors import NotFound, PolicyRefused
 from sluice.contracts.ingest import CrawlDirected, DocumentsSubmitted
 from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, NewEntry
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import list_generation_names
 from sluice.workers.handlers import HANDLERS
 from sluice.workers.service.callers import OWN_MACHINE, Caller

@@ -15,8 +15,8 @@ from sluice.contracts.index import GraphDirected, GraphPublished
 from sluice.contracts.ingest import DocumentsRemoved
 from sluice.contracts.operations.forget import Selection
 from sluice.graph.generations.publish import Generation, current, verified
-from sluice.ledger.graph.changes import Change
-from sluice.ledger.graph.rows import Totals
+from sluice.ledger.graph.reading import Totals
+from sluice.ledger.graph.store import Change
 from sluice.workers.graph_handlers import BEHIND_SECONDS, REST, publish_rows
 from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.forget import ForgetDesk

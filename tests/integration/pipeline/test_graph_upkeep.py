@@ -12,9 +12,9 @@ from sluice.contracts.errors import Forbidden, InvalidInput, NotFound, PolicyRef
 from sluice.contracts.graph.model import Edge
 from sluice.graph.extract import extract
 from sluice.graph.generations.publish import current, verified
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import read_current_name, rollback
-from sluice.ledger.graph.changes import Change
+from sluice.ledger.graph.store import Change
 from sluice.workers.graph_handlers import REST
 from sluice.workers.processes.watches.graph import GraphWatch
 from sluice.workers.service.callers import OWN_MACHINE, Caller

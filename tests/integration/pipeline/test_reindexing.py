@@ -19,8 +19,7 @@ from sluice.cli.main import app
 from sluice.contracts.api import DocumentsRequest
 from sluice.contracts.errors import Overloaded, Unavailable
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.index.disk.layout import CorpusLayout
-from sluice.index.disk.locks import take_over
+from sluice.index.folder import CorpusLayout, take_over
 from sluice.index.local.writer import IndexWriter
 from sluice.ingest.embed.minilm import FINGERPRINTS
 from tests.support.in_process import Instance

@@ -9,9 +9,8 @@ from functools import lru_cache
 from sluice.contracts.document import document_id_for, sha256_text
 from sluice.contracts.graph.model import Edge, GraphDocument
 from sluice.graph.extract.extract import extract_edges, parser_version
-from sluice.ledger.graph.changes import Change
-from sluice.ledger.graph.rows import GraphRow, Identity, row_sha256, sum_sha256
-from sluice.ledger.graph.store import Graphs
+from sluice.ledger.graph.reading import GraphRow, Identity, row_sha256, sum_sha256
+from sluice.ledger.graph.store import Change, Graphs
 from tests.support.graph.corpus import graph_document
 
 Step = Callable[[], None]

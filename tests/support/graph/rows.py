@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol
-from sluice.ledger.graph.rows import GraphRow, Identity
+from sluice.ledger.graph.reading import GraphRow, Identity
 
 
 def refers(document_id: str, name: str, *lines: int, origin: Origin = Origin.IMPORT) -> Edge:

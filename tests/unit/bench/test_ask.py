@@ -37,10 +37,7 @@ def test_there_are_twenty_questions_of_each_with_their_answers(name: str) -> Non
 def test_the_documents_alone_are_asked_what_they_answer() -> None:
     of_documents = questions_about("documents")
     left_out = [question for question in questions_about("repository") if question not in of_documents]
-    assert {path for question in left_out for path in question.answers} == {
-        "index/search/candidates.py",
-        "index/search/near_duplicates.py",
-    }
+    assert {path for question in left_out for path in question.answers} == {"index/search/candidates.py"}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -7,7 +7,7 @@ from sqlalchemy import select, text
 
 from sluice.contracts.errors import Fenced
 from sluice.contracts.event import Done, Next
-from sluice.ledger.dead_letters.audit import actions_on
+from sluice.ledger.audit import actions_on
 from sluice.ledger.ledger import Claim, NotClaimed
 from sluice.ledger.schema.tables import operator_actions
 from tests.support.ledger_story import Story, page

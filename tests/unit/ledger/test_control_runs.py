@@ -6,8 +6,7 @@ import pytest
 
 from sluice.contracts.event import Body
 from sluice.contracts.learning.events import CONTROL_CORPUS, FlagChanged
-from sluice.ledger.dead_letters.audit import actions_on
-from sluice.ledger.events.control_runs import ControlChange, record_control
+from sluice.ledger.audit import ControlChange, actions_on, record_control
 from tests.support.ledger_story import Story
 
 

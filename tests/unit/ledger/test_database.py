@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import Unavailable
-from sluice.ledger import sqlite_writers
+from sluice.ledger import database
 from sluice.ledger.ledger import Ledger
 
 
 def test_writers_behind_a_foreign_lock_give_up_together_and_not_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_writers, "BUSY_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_SECONDS", 0.5)
     with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
         other = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

@@ -12,8 +12,8 @@ from sluice.contracts.errors import Conflict
 from sluice.contracts.learning.control import Cause, Rollout
 from sluice.contracts.learning.events import RolloutChanged
 from sluice.gate.learned.rollout import advance, begin, event_of, stop
-from sluice.ledger.events import control_runs
-from sluice.ledger.events.control_runs import ControlChange
+from sluice.ledger import audit
+from sluice.ledger.audit import ControlChange
 from sluice.ledger.learning import rollouts as rollouts_module
 from tests.support.ledger_story import Story
 
@@ -78,6 +78,6 @@ def test_a_process_killed_between_the_change_and_its_event_has_changed_nothing(
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert rollouts.find("m1") == begun
-    monkeypatch.setattr(rollouts_module, "record_control", control_runs.record_control)
+    monkeypatch.setattr(rollouts_module, "record_control", audit.record_control)
     rollouts.change(advanced, begun, change(advanced, begun))
     assert rollouts.find("m1") == advanced

@@ -10,8 +10,8 @@ from socket import socket
 
 from bench.demo.metric_names import metric_names
 from sluice.otel import metrics
-from sluice.otel.environment import fresh_metrics_dir
 from sluice.otel.metrics.registry import LABELS
+from sluice.otel.settings import fresh_metrics_dir
 from tests.support.repository import REPOSITORY
 
 _PROCESS = """

@@ -123,7 +123,7 @@ import opentelemetry.sdk.trace
 import prometheus_client, rich.table, structlog
 events = []
 sys.addaudithook(lambda name, args: events.append((name, args)))
-import sluice.otel.context, sluice.otel.exporter, sluice.otel.logs, sluice.otel.metrics, sluice.otel.environment, sluice.otel.start, sluice.otel.waterfall
+import sluice.otel.context, sluice.otel.exporter, sluice.otel.logs, sluice.otel.metrics, sluice.otel.settings, sluice.otel.start, sluice.otel.waterfall
 bad = [event for event in events if event[0].startswith(("socket.", "sqlite3.", "subprocess.", "os.mkdir"))]
 bad += [args for name, args in events if name == "open" and args[2] & (os.O_WRONLY | os.O_RDWR)]
 assert not bad, bad

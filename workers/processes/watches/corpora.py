@@ -32,7 +32,7 @@ import structlog
 from sluice.contracts.api import ENDED
 from sluice.contracts.errors import Corrupted, NotFound, SluiceError, Unavailable
 from sluice.disk.durable import replace_file
-from sluice.index.disk.layout import CorpusLayout, list_corpora
+from sluice.index.folder import CorpusLayout, list_corpora
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.publish import read_current_name, read_rollback_offset
 from sluice.ledger.events.fair_queue import NO_KEY

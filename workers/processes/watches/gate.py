@@ -24,7 +24,7 @@ from sluice.contracts.plan import Plan
 from sluice.evaluation.evaluator import Evaluator, Windowing, summarise_windows
 from sluice.gate.learned.rollout import advance, note_verdict, stop
 from sluice.gate.settings import BudgetSettings
-from sluice.ledger.dead_letters.audit import SLUICE
+from sluice.ledger.audit import SLUICE
 from sluice.ledger.learning.outcomes import Outcomes, Place
 from sluice.otel import metrics
 from sluice.workers.runtime.flags import NAMES, FlagReader

@@ -43,7 +43,7 @@ from sluice.workers.wiring.graphs import is_graphed
 
 if TYPE_CHECKING:
     from sluice.graph.servers.server import GraphServer
-    from sluice.ledger.graph.rows import Totals
+    from sluice.ledger.graph.reading import Totals
     from sluice.workers.context import Context
     from sluice.workers.service.graphs import GraphDesk
 

@@ -10,8 +10,7 @@ import pytest
 
 from sluice.contracts.errors import Corrupted
 from sluice.index.generations.publish import list_generations
-from sluice.index.journal.compaction import compact
-from sluice.index.journal.files import list_files, read_file, read_journal, read_pinned_model
+from sluice.index.journal.files import compact, list_files, read_file, read_journal, read_pinned_model
 from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 

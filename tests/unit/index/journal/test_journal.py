@@ -9,10 +9,9 @@ import pytest
 import zstandard
 
 from sluice.contracts.errors import Corrupted, Unavailable
-from sluice.index.journal.document_facts import make_facts
 from sluice.index.journal.files import read_journal, read_pinned_model
 from sluice.index.journal.journal import Journal, JournalTail
-from sluice.index.journal.records import Kind, Removal, Upsert, decode_record, encode_record
+from sluice.index.journal.records import Kind, Removal, Upsert, decode_record, encode_record, make_facts
 
 LARGE = 1_000_000
 

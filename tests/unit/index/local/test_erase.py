@@ -11,11 +11,10 @@ import pytest
 from sluice.contracts.errors import NotFound
 from sluice.contracts.operations.forget import Selection
 from sluice.contracts.retrieval import Filters, Query, Strategy
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, rollback
-from sluice.index.journal.document_facts import make_facts
-from sluice.index.local.reader import IndexReader
-from sluice.index.local.traces import find_in_generations, find_in_journal
+from sluice.index.journal.records import make_facts
+from sluice.index.local.reader import IndexReader, find_in_generations, find_in_journal
 from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from sluice.index.qdrant.payload import STATE_ID

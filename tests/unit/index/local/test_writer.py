@@ -12,11 +12,11 @@ import pytest
 
 from sluice.contracts.errors import Conflict, Corrupted, Fenced, InvalidInput, Unavailable
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.index.disk.layout import list_corpora
+from sluice.index.folder import list_corpora
 from sluice.index.generations.manifest import IdSet
 from sluice.index.generations.publish import list_generations, verify
-from sluice.index.journal.document_facts import document_key
 from sluice.index.journal.journal import Journal
+from sluice.index.journal.records import document_key
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.index.qdrant.sparse_bm25 import (
+from sluice.index.qdrant.payload import (
     MOST_TERMS,
     hash_dimension,
     list_dimensions,

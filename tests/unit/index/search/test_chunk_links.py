@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sluice.contracts.document import Chunk, PageLink
-from sluice.index.search.chunk_source import read_chunk
+from sluice.index.local.memory_segment import MemorySegment
 
 LINKS = (PageLink(1, "https://shop.example/", "the shop"),)
 
@@ -27,6 +26,7 @@ def test_a_record_gives_its_links_and_an_older_one_none(facts: dict[str, Any]) -
         **facts,
     )
     record = chunk.model_dump_json().encode()
-    segment: Any = SimpleNamespace(name="s", chunk_record=lambda row: record)
-    assert read_chunk(segment, 0) == chunk
-    assert read_chunk(segment, 0).links == facts.get("links", ())
+    segment: Any = MemorySegment.__new__(MemorySegment)
+    segment.name, segment.chunk_record = "s", lambda row: record
+    assert segment.chunk(0) == chunk
+    assert segment.chunk(0).links == facts.get("links", ())

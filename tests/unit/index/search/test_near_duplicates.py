@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sluice.index.search.near_duplicates import MOST_SIGNATURES, DistinctTexts, compute_signature, split_shingles
+from sluice.index.search.candidates import MOST_SIGNATURES, DistinctTexts, compute_signature, split_shingles
 
 WORDS = [f"{first}{last}" for first in "bcdfghjklmnprstvwz" for last in ("ale", "orin", "ust", "emma", "ipod", "antle")]
 

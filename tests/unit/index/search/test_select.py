@@ -13,12 +13,12 @@ import pytest
 from sluice.contracts.document import Chunk, ChunkedDocument, DocumentFacts
 from sluice.contracts.retrieval import Filters, Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
 from sluice.contracts.trust import Inspection, Verdict
-from sluice.index.journal.document_facts import make_facts
+from sluice.index.journal.records import make_facts
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
 from sluice.index.search.candidates import Ranking, select_candidates
 from sluice.index.search.fusion import Candidate
-from sluice.index.search.rerank.base import NotReranked
+from sluice.index.search.reranker import NotReranked
 from sluice.index.search.select import select_results
 from sluice.index.settings import QuerySettings
 from sluice.trust.source_trust import SourceTrust
@@ -46,7 +46,7 @@ class Library:
         self.reads += 1
         return self.chunks[number]
 
-    def vectors(self, numbers: Sequence[int]) -> np.ndarray:
+    def vectors_of(self, numbers: Sequence[int]) -> np.ndarray:
         return np.array([self._make.vector(self.chunks[number][1].text) for number in numbers])
 
     def around(self, number: int, width: int) -> Sequence[Chunk]:

@@ -9,8 +9,7 @@ import faiss
 import numpy as np
 import pytest
 
-from sluice.index.journal.document_facts import document_key
-from sluice.index.journal.records import Upsert, Vectors
+from sluice.index.journal.records import Upsert, Vectors, document_key
 from sluice.index.segments.quantization import LEAST_RECALL, LEAST_ROWS, quantize
 from sluice.index.segments.segment import Mask, inner_products, search_exactly
 from sluice.index.segments.segment_file import StoredSegment, build_content, join_contents, write_segment

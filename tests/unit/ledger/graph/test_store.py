@@ -11,9 +11,8 @@ from sluice.contracts.event import Done, Next
 from sluice.contracts.gate import GateRequested
 from sluice.contracts.graph.model import DocumentRow, Edge
 from sluice.contracts.index import AnswerDirected, AnswerReady, Citation
-from sluice.ledger.graph.changes import Change
-from sluice.ledger.graph.rows import EMPTY_SHA256, GraphRow, Totals, row_sha256, sum_sha256
-from sluice.ledger.graph.store import Graphs
+from sluice.ledger.graph.reading import EMPTY_SHA256, GraphRow, Totals, row_sha256, sum_sha256
+from sluice.ledger.graph.store import Change, Graphs
 from tests.support.evaluation_samples import chunk
 from tests.support.graph.rows import defines, graph_row, links, refers
 from tests.support.ledger_story import Story, answer

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed
-from sluice.ledger.blob_references import Place
-from sluice.ledger.events.control_runs import ControlChange
+from sluice.ledger.audit import ControlChange
 from sluice.ledger.learning.defences import DefenceRow, Position
 from sluice.ledger.ledger import Ledger
+from sluice.ledger.trust.blobs import Place
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC).timestamp()
 OLDER, OLD, NEW = "a" * 64, "b" * 64, "c" * 64

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.graph.model import EdgeType, symbol
-from sluice.ledger.graph.changes import Change
-from sluice.ledger.graph.store import Graphs
+from sluice.ledger.graph.store import Change, Graphs
 from sluice.ledger.ledger import Ledger
 from tests.support.graph.corpus import FILES, graph_document
 from tests.support.graph.grown import Growing, edited, row_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.disk.durable import replace_pointer
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, rollback
 from sluice.index.local.writer import IndexWriter
 from sluice.otel import metrics

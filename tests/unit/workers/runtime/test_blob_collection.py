@@ -15,9 +15,9 @@ from sluice.contracts.base import BlobRef
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.event import DeadLetter, Done, Event, encode
 from sluice.contracts.ingest import DocumentsSubmitted, RememberedPage
-from sluice.ledger.blob_references import Place
 from sluice.ledger.database import Database
 from sluice.ledger.retention import Pruning
+from sluice.ledger.trust.blobs import Place
 from sluice.workers.runtime import blob_store
 from sluice.workers.runtime.blob_store import CYCLE_SECONDS, GRACE_SECONDS, BlobCollector, BlobStore
 from tests.support.ledger_story import Story

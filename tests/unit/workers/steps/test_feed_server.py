@@ -11,10 +11,8 @@ import pytest
 
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.graph.model import CitationRow
-from sluice.ledger.graph.changes import Change
-from sluice.ledger.graph.reading import Snapshot
-from sluice.ledger.graph.rows import GraphRow
-from sluice.ledger.graph.store import Graphs
+from sluice.ledger.graph.reading import GraphRow, Snapshot
+from sluice.ledger.graph.store import Change, Graphs
 from sluice.workers.wiring import graph_documents
 from sluice.workers.wiring.graph_documents import FedServer, feed_server, mean_vector
 from tests.support.bolt.world import World, connected, fake_server

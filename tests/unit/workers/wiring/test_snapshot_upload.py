@@ -11,7 +11,7 @@ import pytest
 
 from sluice.contracts.event import Done, Event
 from sluice.contracts.index import DocumentIndexed, SnapshotPublished
-from sluice.index.disk.layout import CorpusLayout
+from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import read_current_name
 from sluice.index.remote.object_store import ObjectStore, open_store
 from sluice.index.remote.snapshots import list_stored_generations, pull, read_stored_current

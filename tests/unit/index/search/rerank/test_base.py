@@ -12,7 +12,7 @@ from sluice.contracts.errors import Fenced, Unavailable
 from sluice.contracts.retrieval import Query, RetrievedChunk, Strategy
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
-from sluice.index.search.rerank.base import NotReranked, Reranker, compose_text
+from sluice.index.search.reranker import NotReranked, Reranker, compose_text
 from sluice.index.settings import QuerySettings, RerankSettings
 
 

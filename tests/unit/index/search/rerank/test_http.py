@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from sluice.contracts.errors import InvalidSetting, Overloaded, SluiceError, TimedOut, Unavailable
-from sluice.index.search.rerank.http import MOST_CHARACTERS, HttpScorer, Post, Shape, sort_by_text
+from sluice.index.search.reranker import MOST_CHARACTERS, HttpScorer, Post, Shape, sort_by_text
 from tests.support.rerank_endpoint import KEY, Endpoint
 
 TEXTS = ["ferrets sleep", "otters swim", "martens climb"]
@@ -148,7 +148,7 @@ def test_an_answer_that_does_not_score_each_text_once_is_refused(endpoint, score
 def test_a_chat_model_that_gives_another_number_of_scores_is_refused_by_whoever_orders_by_them(
     endpoint, scorer
 ) -> None:
-    from sluice.index.search.rerank.base import check_scores
+    from sluice.index.search.reranker import check_scores
 
     endpoint.says(_chat('{"scores": [1, 2]}'))
     with pytest.raises(Unavailable, match="2 scores for 3"):

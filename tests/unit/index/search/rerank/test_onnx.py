@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
-from sluice.index.search.rerank.onnx import OnnxScorer, to_probabilities
+from sluice.index.search.onnx_scorer import OnnxScorer, to_probabilities
 
 VOCABULARY = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "good": 4, "bad": 5, "question": 6}
 WEIGHTS = np.array([[0.0], [0.0], [0.0], [0.0], [2.0], [-2.0], [0.0]], dtype=np.float32)
@@ -103,7 +103,7 @@ def test_a_model_that_takes_too_long_is_stopped(tmp_path) -> None:
 
 
 def test_nobody_waits_for_loading_beyond_the_limit_and_later_ones_find_it_done(tmp_path, monkeypatch) -> None:
-    import sluice.index.search.rerank.onnx as module
+    import sluice.index.search.onnx_scorer as module
 
     load = module.load_model
 

@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import load
 
-from sluice.index.search.rerank.onnx import OnnxScorer
+from sluice.index.search.onnx_scorer import OnnxScorer
 from sluice.ingest.embed.minilm import MODEL_FILE, TOKENIZER_FILE, ensure_model
 from sluice.ingest.embed.minilm_graph import build_graph
 from sluice.ingest.embed.tokens import packaged_file

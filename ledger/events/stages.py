@@ -1,5 +1,6 @@
-"""Paused stages: their events stay ready and are not claimed, until a probe succeeds or an operator resumes.
+"""Paused stages, and retries that become ready again.
 
+The events of a paused stage stay ready and are not claimed, until a probe succeeds or an operator resumes.
 A circuit breaker pauses a stage whose events keep failing, so that a bad deployment does not drain its queue into the
 dead letters. When the pause is over one event passes as a probe: the statement that lets it pass begins the next
 pause, so of any number of workers one probes. Its success resumes the stage, its failure leaves the pause as it is.
@@ -7,15 +8,17 @@ pause, so of any number of workers one probes. Its success resumes the stage, it
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import bindparam, delete, select, update
 
 from sluice.contracts.event import Queue
-from sluice.ledger.dead_letters.audit import record
-from sluice.ledger.schema.columns import moment, perhaps_moment
-from sluice.ledger.schema.tables import pauses
+from sluice.ledger.audit import record
+from sluice.ledger.events.fair_queue import take_turns
+from sluice.ledger.events.outbox import WakeUp
+from sluice.ledger.schema.tables import AnyRow, events, moment, pauses, perhaps_moment
 from sluice.ledger.transaction import Transaction
 
 
@@ -79,14 +82,37 @@ def is_paused(connection: Transaction, stage: Queue) -> bool:
 
 def all_paused(connection: Transaction) -> list[Pause]:
     """Return every paused stage, the longest first."""
+    rows = connection.execute(_ALL).all()
     return [
-        Pause(
-            stage=row.stage,
-            since=moment(row.since),
-            until=perhaps_moment(row.until),
-            why=row.why,
-            operator=row.operator,
-            probes=row.probes,
-        )
-        for row in connection.execute(_ALL).all()
+        Pause(row.stage, moment(row.since), perhaps_moment(row.until), row.why, row.operator, row.probes)
+        for row in rows
     ]
+
+
+ANY_DUE = select(events.c.seq).where(events.c.status == "waiting", events.c.due_at <= bindparam("moment")).limit(1)
+_DUE = (
+    select(events.c.seq, events.c.id, events.c.queue, events.c.priority, events.c.lane)
+    .where(events.c.status == "waiting", events.c.due_at <= bindparam("moment"))
+    .order_by(events.c.due_at)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
+_WAKE = (
+    update(events)
+    .where(events.c.seq == bindparam("of_seq"), events.c.status == "waiting")
+    .values(status="ready", turn=bindparam("at_turn"))
+    .returning(events.c.queue, events.c.id)
+)
+
+
+def wake(connection: Transaction, now: float, most: int) -> list[WakeUp]:
+    """Make due retries ready, each at the end of its tenant queue; return the wake-ups to publish."""
+    by_line = defaultdict(list)
+    for row in connection.execute(_DUE, {"moment": now, "most": most}).all():
+        by_line[row.queue, row.priority, row.lane].append(row)
+    woken: list[AnyRow] = []
+    for (queue, priority, tenant_queue), rows in sorted(by_line.items()):
+        turns = take_turns(connection, [queue] * len(rows), priority, tenant_queue)
+        moves = [{"of_seq": row.seq, "at_turn": turn} for row, turn in zip(rows, turns, strict=True)]
+        woken += connection.execute_each(_WAKE, moves)
+    return [WakeUp(row.queue, row.id) for row in woken]

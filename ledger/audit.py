@@ -1,22 +1,57 @@
-"""Control runs: they record changes of the gate's controls, begin finished, and their events have no queue.
+"""The audit of operators' actions, and control runs, which record changes of the gate's controls.
 
-Promises: the events, their run and the audit's entry are recorded in the caller's transaction, together with the
-change itself or not at all; and each key is used once, across all callers.
+An action is recorded in the transaction that carries it out. A control run begins finished, and its events have no
+queue; they, their run and the audit's entry are recorded with the change itself or not at all, and each key is used
+once, across all callers.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from sluice.contracts.event import Body, Event, new_run_id
+from sqlalchemy import bindparam, insert, select
+
+from sluice.contracts.event import Body, new_run_id
 from sluice.contracts.learning.events import CONTROL_CORPUS
-from sluice.ledger.dead_letters.audit import SLUICE, record
+from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.ledger.events.finish import finish
 from sluice.ledger.events.outbox import Entry, own_event, write
 from sluice.ledger.runs import CreatedRun, NewRun, create, take
+from sluice.ledger.schema.tables import moment, operator_actions
 from sluice.ledger.transaction import Transaction
 from sluice.otel.context import current_traceparent
+
+SLUICE = "sluice"
+"""The operator of actions that Sluice takes by itself."""
+LET_GO = "let_go"
+"""Action on a corpus whose lost records an operator gives up."""
+
+_RECORD = insert(operator_actions).returning(operator_actions.c.seq)
+_OF = (
+    select(operator_actions)
+    .where(operator_actions.c.subject == bindparam("of_subject"))
+    .order_by(operator_actions.c.seq)
+)
+
+
+def record(
+    connection: Transaction, now: float, operator: str, action: str, subjects: Sequence[str], note: str = ""
+) -> None:
+    """Record one action on each of `subjects`."""
+    facts = {"at": now, "operator": operator, "action": action, "note": note}
+    if subjects:
+        connection.insert_each(_RECORD, [facts | {"subject": subject} for subject in subjects])
+
+
+def actions_on(connection: Transaction, subject: str) -> tuple[OperatorAction, ...]:
+    """Return the actions on `subject`, in order."""
+    return tuple(
+        OperatorAction(at=moment(row.at), operator=row.operator, action=row.action, note=row.note)
+        for row in connection.execute(_OF, {"of_subject": subject})
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +89,7 @@ def record_control(connection: Transaction, change: ControlChange, now: float) -
         return created
     row = take(connection, run.run_id)
 
-    def make(body: Body) -> Event:
-        return own_event(row, body, now)
-
+    make = partial(own_event, row, now=now)
     written = write(connection, row, [Entry(make(body)) for body in change.bodies], now)
     written += finish(connection, row, "finished", make, now)
     record(connection, now, change.operator, change.action, [change.subject], change.note)

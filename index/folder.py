@@ -1,9 +1,22 @@
-"""Locks: one writer per corpus, fenced by an epoch; generations pinned by their readers; the hand-over of a corpus.
+"""The folder of a corpus: its files below a root folder, and its locks.
+
+<root>/<corpus>/
+    journal/00000000000000000001.log     the truth: append-only segments, named by first offset
+    generations/g00000001-<hash>/        complete, immutable, verifiable views
+    CURRENT -> generations/g0000000…     the pointer that queries follow
+    HELD                                 the generation of a rollback, and the offset that it leaves out
+    working/                             the writer's working set; disposable
+    writer.lock  epoch                   one writer, and the fencing token that makes an older one fail
+    handover                             locked by a process that needs the writer to close
+<root>/.reindex-<corpus>/<corpus>/       the corpus being reindexed with another model (`index.local.reindex`)
+<root>/.fallback/<corpus>/               its second index, with vectors of the local model (`embed.fallback`)
+
+Folders below the root whose names begin with a dot are not corpora.
 
 A writer holds its corpus for as long as its process lives. A process that needs the corpus to itself locks the file
 `handover` beside the writer's lock. Processes that hold a writer look there before each use, and now and then while
 idle (`is_handover_requested`); they close the writer and open none until the file is unlocked. The lock ends with the
-process that took it: a file that a killed process left behind requests nothing.
+process that took it: a file that a killed process left behind requests nothing. Readers pin generations.
 """
 
 from __future__ import annotations
@@ -15,10 +28,37 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from sluice.contracts.errors import Corrupted, Fenced, NotFound, TimedOut, Unavailable
-from sluice.disk.durable import is_shortage, replace_file
-from sluice.disk.locks import lock_file
-from sluice.index.disk.layout import CorpusLayout
+from sluice.contracts.base import CORPUS_NAME
+from sluice.contracts.errors import Corrupted, Fenced, InvalidInput, NotFound, TimedOut, Unavailable
+from sluice.disk.durable import is_shortage, lock_file, replace_file
+
+
+class CorpusLayout:
+    """The paths of one corpus, as drawn above. Raises `InvalidInput` for a name that could leave its folder."""
+
+    def __init__(self, root: Path, corpus: str) -> None:
+        if not CORPUS_NAME.fullmatch(corpus):
+            raise InvalidInput("corpus", f"{corpus!r} is not a corpus name", f"match {CORPUS_NAME.pattern}")
+        self.root = root
+        self.corpus = corpus
+        self.folder = root / corpus
+        self.journal = self.folder / "journal"
+        self.generations = self.folder / "generations"
+        self.current = self.folder / "CURRENT"
+        self.held = self.folder / "HELD"
+        self.working = self.folder / "working"
+        self.lock = self.folder / "writer.lock"
+        self.epoch = self.folder / "epoch"
+        self.handover = self.folder / "handover"
+        self.beside = root / f".reindex-{corpus}"
+
+
+def list_corpora(root: Path) -> tuple[str, ...]:
+    """Return the names of the corpora below `root`, sorted: every folder that has a journal and is not hidden."""
+    if not root.is_dir():
+        return ()
+    found = (path for path in root.iterdir() if not path.name.startswith("."))
+    return tuple(sorted(path.name for path in found if (path / "journal").is_dir()))
 
 
 class WriterLock:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.contracts.errors import InvalidSetting, SluiceError, TimedOut, Unavailable
-from sluice.otel.environment import disable_library_telemetry
+from sluice.otel.settings import disable_library_telemetry
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

@@ -1,4 +1,4 @@
-"""Finds the events and blobs of documents that are to be forgotten.
+"""Blobs that the ledger refers to: all of them, and those of documents that are to be forgotten.
 
 A batch holds several documents, and is removed as a whole once the events that need it are over: later events
 work with a batch of their own. No open event and no parked dead letter loses a blob that it refers to, and
@@ -8,17 +8,28 @@ blobs that only other documents use are kept.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Column, Select, bindparam, select, tuple_
 
 from sluice.contracts.document import document_id_for, snippet_id_for
 from sluice.contracts.operations.forget import Selection
-from sluice.ledger.blob_references import hashes_in
 from sluice.ledger.database import LedgerPart
-from sluice.ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, pages, quarantine, runs
+from sluice.ledger.schema.tables import (
+    IS_OPEN,
+    AnyRow,
+    configurations,
+    dead_letter_payloads,
+    dead_letters,
+    events,
+    pages,
+    quarantine,
+    rollouts,
+    runs,
+)
 from sluice.ledger.transaction import Transaction
 
 _ROWS_AT_ONCE = 500
@@ -105,8 +116,7 @@ class Erasure(LedgerPart):
     def pages(self, corpus: str, document_ids: Collection[str], selection: Selection) -> list[bytes]:
         """Return the keys of the remembered pages of these documents or addresses, fully read or not."""
         wanted = frozenset(document_ids)
-        with self._database.reading() as connection:
-            rows = connection.execute(_PAGES, {"of_corpus": corpus}).all()
+        rows = self._database.read(_PAGES, {"of_corpus": corpus}).all()
         return [
             bytes(row.url_sha256)
             for row in rows
@@ -179,8 +189,7 @@ class Erasure(LedgerPart):
     def _every_event(self) -> Iterator[AnyRow]:
         after = 0
         while True:
-            with self._database.reading() as connection:
-                rows = connection.execute(_EVENTS, {"after": after}).all()
+            rows = self._database.read(_EVENTS, {"after": after}).all()
             yield from rows
             if len(rows) < _ROWS_AT_ONCE:
                 return
@@ -202,3 +211,64 @@ def _blobs_in(body: dict[str, Any]) -> Iterator[str]:
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, dict) and isinstance(one.get("sha256"), str):
                 yield one["sha256"]
+
+
+_SHA256 = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+
+class Place(NamedTuple):
+    """Position in the scan of references: the source, and the key of the last row read."""
+
+    source: int = 0
+    after: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A table that is read in the order of `keys`: the statements for its first rows and for those after a key."""
+
+    keys: tuple[str, ...]
+    first: Select[Any]
+    behind: Select[Any]
+
+    @classmethod
+    def of(cls, told: Column[Any], *keys: Column[Any]) -> _Source:
+        """Build the source for a table whose column `told` holds references."""
+        first = select(*keys, told.label("told")).order_by(*keys).limit(bindparam("most"))
+        last = (bindparam(f"after_{key.name}", type_=key.type) for key in keys)
+        return cls(tuple(key.name for key in keys), first, first.where(tuple_(*keys) > tuple_(*last)))
+
+
+_SOURCES = (
+    _Source.of(events.c.payload, events.c.seq),
+    _Source.of(dead_letters.c.payload, dead_letters.c.id),
+    _Source.of(dead_letter_payloads.c.payload, dead_letter_payloads.c.seq),
+    _Source.of(pages.c.body_sha256, pages.c.corpus, pages.c.url_sha256),
+    _Source.of(quarantine.c.blob_sha256, quarantine.c.id),
+    _Source.of(configurations.c.config_hash, configurations.c.profile, configurations.c.config_hash),
+    _Source.of(rollouts.c.model_sha256, rollouts.c.model_version),
+)
+"""Events before dead letters: a letter replayed during the scan, whose event was missed, is still read as a letter."""
+
+
+def references(connection: Transaction, place: Place, most: int) -> tuple[set[str], Place | None]:
+    """Return the hashes (hexadecimal) in the next `most` rows, and the next place; None when all were read.
+
+    A reference is any SHA-256 in an event, in a dead letter's payload, present or past, of a known page's body, of the
+    batch that a chunk in quarantine comes from, of a configuration that the gate has decided by, or of a model that is
+    or was rolled out. Other hashes in these texts are returned too: this may keep an unneeded blob, but never removes a
+    needed one. The journal holds texts and vectors themselves and refers to no blob.
+    """
+    source = _SOURCES[place.source]
+    after = {f"after_{key}": value for key, value in zip(source.keys, place.after or (), strict=False)}
+    rows = connection.execute(source.behind if after else source.first, {**after, "most": most}).all()
+    found = {sha256 for row in rows for sha256 in hashes_in(row.told)}
+    if len(rows) == most:
+        return found, Place(place.source, tuple(getattr(rows[-1], key) for key in source.keys))
+    following = place.source + 1
+    return found, Place(following) if following < len(_SOURCES) else None
+
+
+def hashes_in(told: str | bytes | memoryview | None) -> list[str]:
+    """Return every hexadecimal substring of a column that may be a SHA-256."""
+    return _SHA256.findall(told if isinstance(told, str) else bytes(told or b"").decode("ascii", "replace"))

@@ -1,1 +1,0 @@
-"""Rerankers behind one protocol: a local ONNX model, an HTTP endpoint."""
