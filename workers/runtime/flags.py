@@ -10,83 +10,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast, get_args
-
-import structlog
-from openfeature.client import OpenFeatureClient
-from openfeature.evaluation_context import EvaluationContext
-from openfeature.exception import FlagNotFoundError, TypeMismatchError
-from openfeature.flag_evaluation import FlagResolutionDetails, Reason
-from openfeature.provider import AbstractProvider, Metadata, ProviderStatus
+from typing import get_args
 
 from sluice.contracts.learning.control import FlagName, FlagSource, FlagState
 from sluice.ledger.learning.flags import StoredFlag
 from sluice.otel import metrics
 from sluice.workers.setting_names import FLAG_VARIABLES
 
-log = structlog.get_logger(__name__)
-
 SNAPSHOT_SECONDS = 1.0
 """Largest age of the snapshot that `enabled` reads, so that a query costs no read of the ledger."""
 
-_REASONS = {
-    "kill_switch": Reason.DISABLED,
-    "policy": Reason.STATIC,
-    "environment": Reason.STATIC,
-    "stored": Reason.CACHED,
-    "default": Reason.DEFAULT,
-}
-
 Snapshot = Mapping[FlagName, FlagState]
-
-
-class FlagProvider(AbstractProvider):
-    """OpenFeature's provider over a function that returns the current flags."""
-
-    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
-        super().__init__()
-        self._snapshot = snapshot
-
-    def get_metadata(self) -> Metadata:
-        """Return the provider's name."""
-        return Metadata("sluice")
-
-    def resolve_boolean_details(
-        self, flag_key: str, default_value: bool, evaluation_context: EvaluationContext | None = None
-    ) -> FlagResolutionDetails[bool]:
-        """Return whether the flag is on, and what decided that. Raises `FlagNotFoundError` if it is unknown."""
-        state = self._snapshot().get(cast(FlagName, flag_key))
-        if state is None:
-            metrics.UNKNOWN_FLAGS.inc()
-            log.warning("unknown_flag", flag=flag_key[:100])
-            raise FlagNotFoundError(f"no flag {flag_key!r}; one of {', '.join(NAMES)}")
-        return FlagResolutionDetails(
-            state.enabled, reason=_REASONS[state.decided_by], variant=state.decided_by, flag_metadata={"why": state.why}
-        )
-
-    def _refuse(
-        self, flag_key: str, default_value: Any, evaluation_context: EvaluationContext | None = None
-    ) -> FlagResolutionDetails[Any]:
-        raise TypeMismatchError(f"{flag_key}: every flag of Sluice is on or off")
-
-    resolve_string_details = resolve_integer_details = resolve_float_details = resolve_object_details = _refuse
-
-
-class FlagClient(OpenFeatureClient):
-    """A client bound to one provider, whatever is registered in the process: two instances may share a process."""
-
-    def __init__(self, provider: FlagProvider) -> None:
-        super().__init__(domain="sluice", version=None)
-        self._provider = provider
-
-    @property
-    def provider(self) -> FlagProvider:
-        """The instance's own provider."""
-        return self._provider
-
-    def get_provider_status(self) -> ProviderStatus:
-        """Always ready: the provider needs no initialisation."""
-        return ProviderStatus.READY
 
 
 class FlagReader:
@@ -110,12 +44,10 @@ class FlagReader:
         self._lock = threading.Lock()
         self._snapshot: Snapshot = {}
         self._read_at = float("-inf")
-        self.client = FlagClient(FlagProvider(self._recent))
 
     def enabled(self, name: FlagName) -> bool:
         """Return whether the flag is on, at most a second ago."""
-        self._recent()  # the client would return a default where the ledger does not answer
-        return self.client.get_boolean_value(name, DEFAULTS[name])
+        return self._recent()[name].enabled
 
     def enabled_now(self, name: FlagName) -> bool:
         """Return whether the flag is on now."""

@@ -79,6 +79,7 @@ class FlagDesk:
 def known_flag(name: str) -> control.FlagName:
     """Check that the name is a flag's, and return it. Raises `NotFound` if no flag has that name."""
     if name not in NAMES:
+        metrics.UNKNOWN_FLAGS.inc()
         raise NotFound(f"no flag {name!r}: there are {', '.join(NAMES)}")
     return name
 

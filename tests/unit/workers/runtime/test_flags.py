@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.contracts.errors import InvalidSetting, Unavailable
+from sluice.contracts.errors import InvalidSetting, NotFound, Unavailable
 from sluice.contracts.learning.control import FlagName
 from sluice.ledger.learning.flags import StoredFlag
 from sluice.otel.metrics import FLAG_CHANGES, FLAG_ENABLED, UNKNOWN_FLAGS
 from sluice.workers.processes.watches.gate import FlagWatch
 from sluice.workers.runtime.flags import DEFAULTS, NAMES, FlagReader, resolve
+from sluice.workers.service.learning.control import known_flag
 from sluice.workers.setting_names import FLAG_VARIABLES, read_flags
 from sluice.workers.settings import load_settings
 from tests.support.ledger_story import Clock
@@ -116,25 +117,11 @@ def test_a_decision_records_what_somebody_switched_off_and_not_what_policy_or_de
     assert flags.enabled("ragas")
 
 
-def test_openfeature_resolves_value_reason_and_variant() -> None:
-    flags = reader(Store(search=KILLED), Clock())
-    details = flags.client.get_boolean_details("search", True)
-    assert (details.value, details.variant, details.reason) == (False, "kill_switch", "DISABLED")
-    assert details.flag_metadata["why"] == "`sluice flags search --reset` ends it"
-    assert flags.client.get_boolean_details("crawl", False).reason == "DEFAULT"
-
-
-def test_an_unknown_flag_is_its_callers_default_and_is_counted() -> None:
-    flags = reader(Store(), Clock())
+def test_an_unknown_flag_is_no_flag_and_is_counted() -> None:
     before = value_of(UNKNOWN_FLAGS)
-    details = flags.client.get_boolean_details("telepathy", True)
-    assert (details.value, details.error_code) == (True, "FLAG_NOT_FOUND")
+    with pytest.raises(NotFound, match="no flag 'telepathy'"):
+        known_flag("telepathy")
     assert value_of(UNKNOWN_FLAGS) == before + 1
-
-
-def test_a_flag_that_is_asked_for_as_a_text_is_an_error_of_type() -> None:
-    details = reader(Store(), Clock()).client.get_string_details("search", "on")
-    assert (details.value, details.error_code) == ("on", "TYPE_MISMATCH")
 
 
 def test_the_gauge_shows_every_flag() -> None:
