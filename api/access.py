@@ -81,7 +81,8 @@ def _identified(request: Request, credentials: Credentials) -> Caller:
     settings, keys = instance.settings, instance.keys
     if is_loopback(settings.http_host) and not is_loopback(_host_of(request)):
         raise Forbidden("the Host header does not name this machine")
-    if credentials and _is_of_this_machine(request) and LocalKey(settings.data_dir).is_it(credentials.credentials):
+    is_of_this_machine = request.client is not None and is_loopback(request.client.host)
+    if credentials and is_of_this_machine and LocalKey(settings.data_dir).is_it(credentials.credentials):
         return OWN_MACHINE
     if credentials:
         key = keys.find(credentials.credentials)
@@ -116,10 +117,6 @@ Corpus = Annotated[str, Query(pattern=rf"^{CORPUS_NAME.pattern}$")]
 Note = Annotated[str, Query(max_length=1_000, description="Why, for the record")]
 
 
-def _is_of_this_machine(request: Request) -> bool:
-    return request.client is not None and is_loopback(request.client.host)
-
-
 def _host_of(request: Request) -> str:
     try:
         return request.url.hostname or ""
@@ -136,8 +133,7 @@ class WritingDoor:
     origin (403), its key is known (401), its body is not too large (413). Stands inside of what answers errors."""
 
     def __init__(self, app: ASGIApp, most_body_bytes: int) -> None:
-        self._app = app
-        self._most_body_bytes = most_body_bytes
+        self._app, self._most_body_bytes = app, most_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it."""

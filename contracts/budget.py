@@ -41,8 +41,8 @@ class Ceiling(Value):
 
     def missing_for(self, asked: Spend) -> tuple[str, ...]:
         """Return the units of which this leaves less than `asked`."""
-        units = type(self).model_fields
-        return tuple(unit for unit in units if getattr(asked, unit) > 0 and not _fits(self, asked, unit))
+        wanted = {unit: round(amount, _DECIMALS) for unit, amount in asked if amount > 0}
+        return tuple(unit for unit, most in self if most is not None and wanted.get(unit, 0) > most)
 
 
 class Ceilings(Value):
@@ -136,9 +136,3 @@ def shares(total: int, parts: int) -> list[int]:
 
 _DECIMALS = 9
 """Decimals of USD in the ledger. Float sums are compared at this precision."""
-
-
-def _fits(ceiling: Ceiling, asked: Spend, unit: str) -> bool:
-    most: float | None = getattr(ceiling, unit)
-    wanted: float = getattr(asked, unit)
-    return most is None or round(wanted, _DECIMALS) <= most

@@ -260,8 +260,5 @@ def is_under(host: str | None, domains: Iterable[str]) -> bool:
     """Return whether the host is one of the domains or below one of them."""
     if host is None:
         return False
-    return any(host == domain or host.endswith(f".{domain}") for domain in map(_plain, domains))
-
-
-def _plain(domain: str) -> str:
-    return domain.lower().strip(".")
+    plain = (domain.lower().strip(".") for domain in domains)
+    return any(host == domain or host.endswith(f".{domain}") for domain in plain)

@@ -37,7 +37,8 @@ def schemas() -> dict[str, str]:
     bodies = {f"{kind}.v{version}.json": body for (kind, version), body in sluice.contracts.Body.registry.items()}
     values = {f"{name}.json": getattr(module, name) for module, names in _API_VALUES.items() for name in names.split()}
     models: dict[str, type[Value]] = {**bodies, **values, "Event.json": Event}
-    return {name: _text(model) for name, model in sorted(models.items())}
+    described = {name: model.model_json_schema() for name, model in sorted(models.items())}
+    return {name: json.dumps(schema, indent=2, sort_keys=True) + "\n" for name, schema in described.items()}
 
 
 def write_schemas(folder: Path = FOLDER) -> int:
@@ -50,10 +51,6 @@ def write_schemas(folder: Path = FOLDER) -> int:
     for name, text in current.items():
         (folder / name).write_text(text)
     return len(current)
-
-
-def _text(model: type[Value]) -> str:
-    return json.dumps(model.model_json_schema(), indent=2, sort_keys=True) + "\n"
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from sluice.evaluation.chat_endpoint import ChatEndpoint
 from sluice.gate.directives import CrawlLimits
 from sluice.gate.profile import Profile, load_former_profiles, load_profiles
 from sluice.gate.veto import policy_state
@@ -21,11 +22,21 @@ from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.backpressure import Admission
 from sluice.workers.runtime.blob_store import BlobStore, TransientPages
 from sluice.workers.runtime.claims import check_cancelled
+from sluice.workers.runtime.flags import FlagReader
+from sluice.workers.runtime.gate_control import GateModels, StandingDefences
 from sluice.workers.runtime.observers import count_circuit_opened, log_refusal, utc_now
+from sluice.workers.setting_names import read_flags
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.corpora import Closable, CorpusReaders, CorpusTruth, CorpusWriters, PerCorpus
 from sluice.workers.wiring.graphs import GraphArms, build_graph_server
-from sluice.workers.wiring.models import DailyBudget, EmbeddingService, build_reranker
+from sluice.workers.wiring.memories import MemoryModel, ProjectMemories
+from sluice.workers.wiring.models import (
+    DailyBudget,
+    EmbeddingService,
+    GuardedInspection,
+    build_inspector,
+    build_reranker,
+)
 from sluice.workers.wiring.snapshot_upload import Shipper
 
 if TYPE_CHECKING:
@@ -35,10 +46,9 @@ if TYPE_CHECKING:
     import httpx2
     from tokenizers import Tokenizer
 
+    from sluice.contracts import ingest
     from sluice.contracts.gate import PolicyState
-    from sluice.contracts.ingest import SearchCompleted, SearchDirected
     from sluice.contracts.learning.control import FlagName
-    from sluice.evaluation.chat_endpoint import ChatEndpoint
     from sluice.evaluation.ragas.bridge import RagasBridge
     from sluice.graph.servers.server import GraphServer
     from sluice.index.qdrant.server import ServerCollection
@@ -55,10 +65,6 @@ if TYPE_CHECKING:
     from sluice.memory.memory import Memory
     from sluice.memory.ports import AskModel
     from sluice.workers.broker.transport import Transport
-    from sluice.workers.runtime.flags import FlagReader
-    from sluice.workers.runtime.gate_control import GateModels, StandingDefences
-    from sluice.workers.wiring.memories import MemoryModel, ProjectMemories
-    from sluice.workers.wiring.models import GuardedInspection
 
 Built = TypeVar("Built")
 
@@ -92,8 +98,7 @@ class Context:
 
     def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None) -> None:
         """`publish_patience_seconds` limits publishing while a caller waits; the ledger has the event."""
-        self.settings = settings
-        self._publish_patience_seconds = publish_patience_seconds
+        self.settings, self._publish_patience_seconds = settings, publish_patience_seconds
         self.lock = threading.RLock()
         self._fetchers: dict[Purpose, Fetcher] = {}
         self._closing = ExitStack()
@@ -141,9 +146,6 @@ class Context:
     @lazy
     def flags(self) -> FlagReader:
         """The feature flags as they stand. The owner's settings hold some off."""
-        from sluice.workers.runtime.flags import FlagReader
-        from sluice.workers.setting_names import read_flags
-
         reasons: dict[FlagName, str] = {"search": self.policy.search_reason, "crawl": self.policy.crawl_reason}
         reasons["memory"] = "" if self.settings.memory.in_gate else "memory.in_gate is false"
         reasons["graph"] = self.settings.graph_hindrance
@@ -163,15 +165,11 @@ class Context:
     @lazy
     def standing_defences(self) -> StandingDefences:
         """The gate's steps back that are in force."""
-        from sluice.workers.runtime.gate_control import StandingDefences
-
         return StandingDefences(self.ledger, self.blobs, self.settings.defence)
 
     @lazy
     def gate_models(self) -> GateModels:
         """Learned models of the gate, by the names that decisions record."""
-        from sluice.workers.runtime.gate_control import GateModels
-
         return GateModels(self.blobs)
 
     @lazy
@@ -231,7 +229,7 @@ class Context:
             return self._fetchers[purpose]
 
     @lazy
-    def search_web(self) -> Callable[[SearchDirected], SearchCompleted]:
+    def search_web(self) -> Callable[[ingest.SearchDirected], ingest.SearchCompleted]:
         """Live search by the configured providers, in order of fail-over. Raises what `ingest.search.search` raises."""
         from sluice.ingest.search.providers import build_providers
         from sluice.ingest.search.search import BrokerEmptySearches, BrokerQuota, search
@@ -338,8 +336,6 @@ class Context:
 
         Its requests obey the rules of egress, for the purpose `judge`.
         """
-        from sluice.evaluation.chat_endpoint import ChatEndpoint
-
         settings = self.settings.judge
 
         def connect() -> httpx2.Client:
@@ -379,8 +375,6 @@ class Context:
     @lazy
     def inspector(self) -> GuardedInspection:
         """Looks for attacks and private data in ingested documents."""
-        from sluice.workers.wiring.models import build_inspector
-
         return build_inspector(self.settings, lambda: self.embedder)
 
     # -- memory of agents -----------------------------------------------------------------------
@@ -388,8 +382,6 @@ class Context:
     @lazy
     def memory_model(self) -> MemoryModel:
         """The language model that distils learnings, where the settings enable it, within a run's budget."""
-        from sluice.workers.wiring.memories import MemoryModel
-
         return MemoryModel(self.judge if self.settings.memory.distil_by_model else None, self.ledger)
 
     @lazy
@@ -405,7 +397,6 @@ class Context:
         `derives`: the next request of a memory derives the learnings of new iterations; else a worker does so.
         """
         from sluice.ingest.embed.tokens import count_tokens
-        from sluice.workers.wiring.memories import ProjectMemories
 
         def open_memory(folder: Path, project: str) -> Memory:
             from sluice.memory.embedded.guarded import sanitise_with_trust

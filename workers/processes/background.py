@@ -62,8 +62,7 @@ class StallDetector:
     """
 
     def __init__(self, after_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._after_seconds = after_seconds
-        self._clock = clock
+        self._after_seconds, self._clock = after_seconds, clock
         self._looked_at = clock()
         self._handled = 0
         self._seconds = 0.0
@@ -133,7 +132,8 @@ def release_claims_of_children(process: WorkerProcess) -> None:
         known: set[str] = set()
         while not stopping.wait(LOOK_SECONDS):
             with forking:
-                living = {process.name, *(child_name(process.name, one) for one in _living_children())}
+                children = (one.pid for one in all_processes() if one.parent == os.getpid() and one.lives)
+                living = {process.name, *(child_name(process.name, one) for one in children)}
                 if forked.is_set() or known - living:  # a child that came and went between two checks was never known
                     forked.clear()
                     is_gone = partial(_is_child_of, process.name, living)
@@ -147,10 +147,6 @@ def release_claims_of_children(process: WorkerProcess) -> None:
 def _is_child_of(worker: str, living: Collection[str], name: str) -> bool:
     """Return whether `name` belongs to the worker, but to none of its living processes."""
     return belongs_to(name, worker) and name not in living
-
-
-def _living_children() -> set[int]:
-    return {one.pid for one in all_processes() if one.parent == os.getpid() and one.lives}
 
 
 def keep_queues_tidy(process: WorkerProcess, stopping: threading.Event) -> None:

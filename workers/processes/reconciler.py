@@ -28,14 +28,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from functools import partial
 
 import structlog
 
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.event import Queue
 from sluice.ledger.ledger import Ledger, WakeUp
-from sluice.ledger.reader import Backlog
 from sluice.otel import metrics
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
@@ -85,12 +84,8 @@ class Reconciler:
         clock: Callable[[], float] = time.time,
         republish_after_seconds: float = REPUBLISH_AFTER_SECONDS,
     ) -> None:
-        self._ledger = ledger
-        self._publish = publish
-        self._queued = queued
-        self._settings = settings
-        self._clock = clock
-        self._republish_after_seconds = republish_after_seconds
+        self._ledger, self._publish, self._queued, self._settings = ledger, publish, queued, settings
+        self._clock, self._republish_after_seconds = clock, republish_after_seconds
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
     def tick(self) -> Reconciled:
@@ -120,17 +115,14 @@ class Reconciler:
         for stage, backlog in self._ledger.backlogs().items():
             if self._clock() - backlog.oldest < self._republish_after_seconds:
                 continue
-            missing = self._probes(paused[stage], stage) if stage in paused else self._missing(stage, backlog)
+            missing = backlog.ready - self._queued(stage)
+            if stage in paused:
+                until = paused[stage]
+                is_due = until is not None and until.timestamp() <= self._clock()
+                missing = int(is_due and self._queued(stage) == 0)
             if missing > 0:
                 wake_ups += self._ledger.next_ready(stage, min(missing, MOST_PUBLISHED_AT_ONCE))
         return wake_ups
-
-    def _missing(self, stage: Queue, backlog: Backlog) -> int:
-        return backlog.ready - self._queued(stage)
-
-    def _probes(self, until: datetime | None, stage: Queue) -> int:
-        due = until is not None and until.timestamp() <= self._clock()
-        return 1 if due and self._queued(stage) == 0 else 0
 
 
 def run_reconciler(settings: Settings) -> None:
@@ -210,8 +202,7 @@ class Maintenance:
     """The chores of one process. A chore that fails is logged and tried again at its next turn."""
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
-        self._context = context
-        self._clock = clock
+        self._context, self._clock = context, clock
         self._room = DiskRoom(context.settings.data_dir)
         self._enough_room = DiskRoom(context.settings.data_dir, 2 * LEAST_FREE_BYTES)
         self._is_short = False
@@ -225,7 +216,11 @@ class Maintenance:
             Chore("disk", DISK_LOOK_SECONDS, self._spare_the_disk),
             Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._remove_read_pages),
             Chore("blobs", BLOB_TICK_SECONDS, BlobCollector(context.blobs, context.ledger).tick),
-            Chore("budget", gate.BUDGET_LOOK_SECONDS, self._measure_budget),
+            Chore(
+                "budget",
+                gate.BUDGET_LOOK_SECONDS,
+                partial(gate.measure_budget, settings.budget, context.ledger.used_today),
+            ),
             Chore("flags", gate.FLAGS_LOOK_SECONDS, gate.FlagWatch(context.flags).look),
             Chore("memory", corpora.MEMORY_LOOK_SECONDS, corpora.MemoryWatch(context).look),
             Chore("graph", graph.GRAPH_LOOK_SECONDS, graph.GraphWatch(context).look),
@@ -280,9 +275,6 @@ class Maintenance:
                 if paused.why == DISK_SHORT:
                     ledger.resume(paused.stage)
         self._stages_are_paused = pause
-
-    def _measure_budget(self) -> None:
-        gate.measure_budget(self._context.settings.budget, self._context.ledger.used_today())
 
     def _remove_read_pages(self) -> None:
         """Runs without a lease: when another process removes a page first, no harm is done."""

@@ -60,9 +60,7 @@ class Shutdown:
         hand_back: Callable[[bool], None],
     ) -> None:
         """`hand_back` gets whether the remaining claims count as a death of the process."""
-        self._drain_seconds = drain_seconds
-        self._stop_taking = stop_taking
-        self._in_hand = in_hand
+        self._drain_seconds, self._stop_taking, self._in_hand = drain_seconds, stop_taking, in_hand
         self._hand_back = hand_back
         self._begun = threading.Event()
         self._stopped = threading.Lock()

@@ -40,9 +40,7 @@ class Admission:
     """Admission control of one process. Counts waiting events now and then, adds those admitted since. Thread-safe."""
 
     def __init__(self, ledger: Ledger, limits: DeliverySettings, clock: Callable[[], float] = time.time) -> None:
-        self._ledger = ledger
-        self._limits = limits
-        self._clock = clock
+        self._ledger, self._limits, self._clock = ledger, limits, clock
         self._guard = threading.RLock()
         self._looked_at = float("-inf")
         self._backlogs: Mapping[Queue, Backlog] = {}
@@ -117,8 +115,7 @@ class DiskRoom:
     """The free space on the disk that holds `folder`. Each check is one system call (statvfs(3))."""
 
     def __init__(self, folder: Path, least_bytes: int = LEAST_FREE_BYTES) -> None:
-        self._folder = folder
-        self._least_bytes = least_bytes
+        self._folder, self._least_bytes = folder, least_bytes
 
     @property
     def free_bytes(self) -> int:

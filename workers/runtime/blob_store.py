@@ -239,9 +239,7 @@ class BlobCollector:
     """The cycles of one process, one `tick` after the other. Two processes may collect at once without harm."""
 
     def __init__(self, blobs: BlobStore, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
-        self._blobs = blobs
-        self._ledger = ledger
-        self._clock = clock
+        self._blobs, self._ledger, self._clock = blobs, ledger, clock
         self._next_cycle_at = 0.0
         self._cycle: Iterator[Collection] | None = None
 

@@ -76,9 +76,7 @@ class Heartbeat:
         longest_seconds: float = float("inf"),
         on_overdue: Callable[[Claim], None] | None = None,
     ) -> None:
-        self._ledger = ledger
-        self._lease_seconds = lease_seconds
-        self._longest_seconds = longest_seconds
+        self._ledger, self._lease_seconds, self._longest_seconds = ledger, lease_seconds, longest_seconds
         self._on_overdue = on_overdue
         self._holds: dict[tuple[str, int], Hold] = {}
         self._lock = threading.Lock()

@@ -37,10 +37,7 @@ class FlagReader:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._stored = stored
-        self._environment = environment
-        self._policy = policy
-        self._clock = clock
+        self._stored, self._environment, self._policy, self._clock = stored, environment, policy, clock
         self._lock = threading.Lock()
         self._snapshot: Snapshot = {}
         self._read_at = float("-inf")

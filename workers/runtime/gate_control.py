@@ -99,7 +99,7 @@ class StandingDefences:
         for (name, scope), (state, pin) in standing.items():
             held = pinned(pins, name, run)
             concerned = scope.covers(run) and held != "off" and (pin == "on") >= (held == "on")
-            if concerned and (pin == "on" or scope.profile == ALL or _is_of(state, profile)):
+            if concerned and (pin == "on" or scope.profile == ALL or measured_on(state) == profile.config_hash):
                 found.setdefault(name, state)
         return list(found.values()), any(pinned(pins, name, run) == "on" for name in found)
 
@@ -143,9 +143,9 @@ def draw(run_id: str) -> float:
     return int.from_bytes(hashlib.sha256(f"{SALT}{run_id}".encode()).digest()[:8], "big") / 2**64
 
 
-def _is_of(state: DefenceState, profile: Profile) -> bool:
-    """Return whether a defence was measured on this very configuration of its profile: a new one begins without."""
-    return (state.configuration or "").partition("+")[0] == profile.config_hash
+def measured_on(state: DefenceState) -> str:
+    """Return the hash of the very profile that a defence was measured on: a new one begins without."""
+    return (state.configuration or "").partition("+")[0]
 
 
 def _alone(defence: Defence) -> Defence:

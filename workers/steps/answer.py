@@ -70,7 +70,9 @@ class Answering(Step):
         request = self.ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
         plan = run.decision.plan if run.decision else Plan.RETRIEVE
         profile = self.profiles.get(request.profile)
-        strategy = Strategy.HYBRID if settings.graph_hindrance else _strategy_of(profile)
+        strategy = Strategy.HYBRID
+        if not settings.graph_hindrance and profile is not None and profile.retrieval is not None:
+            strategy = profile.retrieval.strategy
         query = _query(request, corpus, directed, settings.trust.confidence_floor, strategy)
         flags_off = run.decision.control.flags_off if run.decision and run.decision.control else ()
         may_rerank = query.rerank and "rerank" not in flags_off and plan is not Plan.SKIP
@@ -116,10 +118,6 @@ class Answering(Step):
 
     def _count_tokens(self, text: str) -> int:
         return count_tokens(text, self.tokenizer)
-
-
-def _strategy_of(profile: Profile | None) -> Strategy:
-    return profile.retrieval.strategy if profile is not None and profile.retrieval is not None else Strategy.HYBRID
 
 
 def _query(request: GateRequested, corpus: str, directed: AnswerDirected, floor: float, strategy: Strategy) -> Query:

@@ -71,8 +71,10 @@ class EmbeddingDirector(Step):
             _Priced(one, self.embedding.reserve(tokenized_texts(one, tokenizer_hash or ""), event.corpus, left))
             for one in documents
         ]
-        payable = fit_within(left, ((one, one.price) for one in priced), stage="embed", subject=_source_of)
-        sizes = [_size(one.document) for one in payable.items]
+        costly = ((one, one.price) for one in priced)
+        payable = fit_within(left, costly, stage="embed", subject=lambda one: one.document.document.source)
+        chunks_of = [one.document.document.chunks for one in payable.items]
+        sizes = [Portion(len(chunks), sum(one.token_estimate for one in chunks)) for chunks in chunks_of]
         parts = [payable.items[part] for part in in_portions(sizes, self.embedding.portion(event.corpus))]
         return Done(tuple(self._next(part, tokenizer_hash) for part in parts), payable.gaps)
 
@@ -102,7 +104,9 @@ class Chunker(Step):
         for document in documents:
             check_cancelled()
             try:
-                result = self._read(document)
+                with bounded_reading(cpu_seconds_for(document.size)):
+                    extracted = extract_document(document)
+                    result = chunk_and_tokenize(document, extracted, settings, self.tokenizer)
             except SluiceError as refusal:
                 if not isinstance(refusal, InvalidInput | PolicyRefused):
                     raise
@@ -121,10 +125,6 @@ class Chunker(Step):
                 gaps.append(_cut(document, result.characters_left_out, settings.max_document_tokens))
         directed = self.director.direct(chunked, event, tokenizer_sha256(self.tokenizer))
         return replace(directed, gaps=(*gaps, *directed.gaps))
-
-    def _read(self, document: Document) -> Tokenized:
-        with bounded_reading(cpu_seconds_for(document.size)):
-            return chunk_and_tokenize(document, extract_document(document), self.settings.chunk, self.tokenizer)
 
 
 def documents_of_snippets(completed: SearchCompleted, run_id: str) -> tuple[Document, ...]:
@@ -148,15 +148,6 @@ def documents_of_snippets(completed: SearchCompleted, run_id: str) -> tuple[Docu
         for result in completed.results
         if result.snippet.strip()
     )
-
-
-def _source_of(priced: _Priced) -> str:
-    return priced.document.document.source
-
-
-def _size(chunked: Tokenized) -> Portion:
-    chunks = chunked.document.chunks
-    return Portion(len(chunks), sum(chunk.token_estimate for chunk in chunks))
 
 
 def _unread(document: Document, error: BaseException) -> Gap:

@@ -64,7 +64,9 @@ def measure_domain(
     if weights.dependency_drift is not None:
         measured["dependencies"] = _dependencies(request, search)
     if weights.failing_tests is not None:
-        measured["failing_tests"] = _failing_tests(request, search)
+        failing = [name for chunk in search(request.query, FACTS, TESTS) for name in read_failing_tests(chunk.text)]
+        terms = question_terms(request.query)
+        measured["failing_tests"] = tuple(dict.fromkeys(name for name in failing if _names(name, terms)))[:10]
     if weights.todo_density is not None:
         code = [chunk.text for chunk in search(request.query, CODE_HITS) if is_code(chunk)]
         measured["todo_marks"], measured["code_lines"] = count_todo_marks(code)
@@ -134,11 +136,6 @@ def _with_headings(chunk: RetrievedChunk) -> tuple[str, str]:
     first_line = chunk.text.strip().partition("\n")[0]
     head = (chunk.url, chunk.file_path, chunk.title, *chunk.section_path, first_line)
     return "\n".join(part for part in head if part), chunk.text
-
-
-def _failing_tests(request: GateRequested, search: WordSearch) -> tuple[str, ...]:
-    failing = [name for chunk in search(request.query, FACTS, TESTS) for name in read_failing_tests(chunk.text)]
-    return tuple(dict.fromkeys(name for name in failing if _names(name, question_terms(request.query))))[:10]
 
 
 def _names(test: str, terms: Sequence[str]) -> bool:

@@ -160,7 +160,9 @@ class Probe(Step):
             again, passages_again, more = self.measure(request, corpus, profile, remembered)
             return again, passages_again, spend + more
         words = question_terms(question, probe.function_words | question_words(probe.language))
-        passages = [_passage(hit) for hit in probe.hits[:READ_HITS]]
+        headings = ("\n".join(part for part in (hit.title, *hit.section_path) if part) for hit in probe.hits)
+        read = zip(probe.hits[:READ_HITS], headings, strict=False)
+        passages = [Passage(hit.chunk_id, heading, hit.text, hit.analyse) for hit, heading in read]
         terms = term_coverage(words, probe.document_frequency, probe.chunk_count, passages)
         sentences = choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(probe.chunk_count))
         seen_at = self.page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
@@ -239,11 +241,6 @@ def _compare_sentences(
     measured = zip(probed.sentences, similarities, strict=True)
     compared = tuple(one.model_copy(update={"similarity": similarity}) for one, similarity in measured)
     return probed.model_copy(update={"sentences": compared}), embedded.spend
-
-
-def _passage(hit: RawHit) -> Passage:
-    heading = "\n".join(part for part in (hit.title, *hit.section_path) if part)
-    return Passage(hit.chunk_id, heading, hit.text, hit.analyse)
 
 
 def _hit(hit: RawHit, seen_at: datetime | None) -> ProbeHit:

@@ -27,7 +27,6 @@ from sluice.index.journal.journal import JournalTail
 from sluice.index.search.compose_answer import compose_answer
 from sluice.ingest.embed.tokens import count_tokens
 from sluice.otel import metrics
-from sluice.trust.confidence import Asked
 from sluice.trust.prompts.build import build, least_tokens
 from sluice.trust.prompts.catalogue import template_named
 from sluice.workers.broker.direct_query import bad_reply, good_reply
@@ -86,7 +85,10 @@ class Retriever(Step):
         if wanted.strategy is Strategy.HYBRID_GRAPH and "graph" in flags_off:
             ranked = _with_metadata(ranked, graph=GraphUse(abstained=GRAPH_FLAG_OFF))
         top_passages = self.readers.top_passages(query.corpus)
-        found = apply_trust(ranked, query, self.settings.trust, _describe(query, ranked, reader), top_passages)
+        asked = None  # nothing was found to judge by the question
+        if ranked.chunks:
+            asked = describe_question(query, ranked, reader.stats(), reader.document_frequency)
+        found = apply_trust(ranked, query, self.settings.trust, asked, top_passages)
         metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
         count_gates(found.metadata)
         metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
@@ -123,11 +125,6 @@ class Retriever(Step):
         found = second.retrieve(query.model_copy(update={"minimum_journal_offset": 0}), embedded.vectors[0])
         told = _with_metadata(found, embedder_down=why, fallback_model=embedded.fingerprint)
         return told.model_copy(update={"journal_offset": covered}), embedded.spend, second
-
-
-def _describe(query: Query, found: Retrieval, reader: Reader) -> Asked | None:
-    """Describe the question as its corpus sees it; None if nothing was found to judge by it."""
-    return describe_question(query, found, reader.stats(), reader.document_frequency) if found.chunks else None
 
 
 def _allowed(query: Query, flags_off: Sequence[FlagName]) -> Query:
@@ -196,8 +193,7 @@ class DirectReads:
     """Answers direct queries, refuses them, or lets them wait. Safe across threads."""
 
     def __init__(self, context: Context, *, clock: Callable[[], float] = time.time) -> None:
-        self._context = context
-        self._clock = clock
+        self._context, self._clock = context, clock
         self._waiting: list[_Waiting] = []
         self._changed = threading.Condition()
 
@@ -207,7 +203,8 @@ class DirectReads:
             if not self._is_covered(request):
                 self._wait_with(request)
                 return
-            reply = self._answer(request.query)
+            retriever, flags_off = assemble(Retriever, self._context), self._context.flags.switched_off()
+            reply = retriever.read(request.query, self._context.tokenizer, flags_off)
         except SluiceError as error:
             reply = bad_reply(error)
         except Exception as error:
@@ -259,10 +256,6 @@ class DirectReads:
                 "send the journal_offset of a finished run",
             )
         return False
-
-    def _answer(self, query: Query) -> bytes:
-        context = self._context
-        return assemble(Retriever, context).read(query, context.tokenizer, context.flags.switched_off())
 
     def _journal_end(self, corpus: str) -> int:
         journal = JournalTail(CorpusLayout(self._context.settings.index_root, corpus).journal, 0)

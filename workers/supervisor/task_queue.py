@@ -34,8 +34,7 @@ class TaskQueue:
 
     def __init__(self, name: str = "tasks", close: Callable[[], Collection[int]] = tuple) -> None:
         """`close` returns the descriptors that a child must close."""
-        self._name = name
-        self._close = close
+        self._name, self._close = name, close
         self._waiting: deque[_Task] = deque()
         self._running: tuple[_Task, Forked] | None = None
         self._kill_at = 0.0

@@ -61,7 +61,7 @@ def fit_gate(examples: Sequence[Example], version: str, fingerprint: str, costs:
     terms, bias = _fit_terms(table)
     unseen = np.empty(len(examples))
     for held in folds_for_calibration(examples):
-        own_terms, own_bias = _fit_terms(_part(table, ~held))
+        own_terms, own_bias = _fit_terms(Table(table.features[~held], table.covered[~held], table.weights[~held]))
         unseen[held] = _scores(table.features[held], own_terms, own_bias)
     return GateModel(
         version=version,
@@ -145,10 +145,6 @@ def _platt(scores: Floats, table: Table) -> dict[str, Any]:
     return {"calibration_method": "platt", "platt_slope": slope, "platt_intercept": intercept}
 
 
-def _part(table: Table, wanted: Flags) -> Table:
-    return Table(table.features[wanted], table.covered[wanted], table.weights[wanted])
-
-
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """One collection: the learned gate against the profile's score, on the same cases. F1 is of going outside."""
@@ -190,7 +186,8 @@ def measure(examples: Sequence[Example], probabilities: Floats, way: Way, costs:
     )
     heuristic_goes = np.array([one.heuristic_goes for one in examples])
     heuristic_scores = np.array([one.heuristic_score for one in examples])
-    resamples = Resamples(_numbers([one.question for one in examples]))
+    known = {name: number for number, name in enumerate(dict.fromkeys(one.question for one in examples))}
+    resamples = Resamples(np.array([known[one.question] for one in examples], dtype=np.int64))
     return Comparison(
         source=examples[0].source,
         way=way,
@@ -235,8 +232,3 @@ def _unseen(own: Sequence[Example], everything: Sequence[Example], way: Way, fin
 
 def _asked(model: GateModel, examples: Sequence[Example]) -> Floats:
     return np.array([model.probability(one.features) for one in examples])
-
-
-def _numbers(names: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    known = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return np.array([known[name] for name in names], dtype=np.int64)

@@ -146,10 +146,7 @@ class CorpusReaders:
             self.beside = CorpusReaders(
                 settings, collections, reranker, _no_graph, truth, settings.index_root / FALLBACK_FOLDER
             )
-        self._collections = collections
-        self._reranker = reranker
-        self._graph = graph
-        self._truth = truth
+        self._collections, self._reranker, self._graph, self._truth = collections, reranker, graph, truth
         self._trust = source_trust_of(settings.trust)
         self._open = PerCorpus(self._new)
         self._top_passages: dict[str, TopPassages] = {}
@@ -275,8 +272,7 @@ class CorpusWriters:
         self._beside: CorpusWriters | None = None
         if root is None:
             self._beside = CorpusWriters(settings, collections, truth, settings.index_root / FALLBACK_FOLDER)
-        self._collections = collections
-        self._truth = truth
+        self._collections, self._truth = collections, truth
         self._lock = threading.RLock()
         self._open: dict[str, Writer] = {}
         self._in_use: Counter[str] = Counter()

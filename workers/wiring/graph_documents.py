@@ -222,12 +222,15 @@ def feed_server(
     """
     until = clock() + seconds
     model = reader.model_fingerprint
-    ours = _read(graph, corpus)
+    with graph.snapshot(corpus) as snapshot:
+        standing = {row.document_id: row for row in snapshot.standing()}
+        ours = _Ledger(snapshot.totals, standing, tuple(snapshot.citations()))
     dimension = _dimension(ours.standing, reader)
     schema = server.prepare(dimension)
     if schema.dimension not in (None, dimension):
         model = None  # the vector index takes none of these vectors
-    citations = _citations_sha256(ours.citations)
+    pairs = sorted((one.document_id, one.conversation, one.lines) for one in ours.citations)
+    citations = hashlib.sha256(repr(pairs).encode()).hexdigest()
     wanted = Feed(ours.totals.version, ours.totals.sha256, model, citations, schema.dimension)
     known = server.read_feed(corpus)
     if known == wanted:
@@ -259,12 +262,6 @@ def mean_vector(vectors: np.ndarray[tuple[int, ...], np.dtype[np.float32]] | Non
     mean = vectors.mean(axis=0, dtype=np.float64)
     length = float(np.linalg.norm(mean))
     return tuple((mean / length).tolist()) if length > 0 else None
-
-
-def _read(graph: Graphs, corpus: str) -> _Ledger:
-    with graph.snapshot(corpus) as snapshot:
-        standing = {row.document_id: row for row in snapshot.standing()}
-        return _Ledger(snapshot.totals, standing, tuple(snapshot.citations()))
 
 
 def _differences(
@@ -323,8 +320,3 @@ def _dimension(standing: Mapping[str, Standing], reader: Reader) -> int | None:
         if vectors is not None and len(vectors):
             return int(vectors.shape[1])
     return None
-
-
-def _citations_sha256(citations: Sequence[CitationRow]) -> str:
-    pairs = sorted((one.document_id, one.conversation, one.lines) for one in citations)
-    return hashlib.sha256(repr(pairs).encode()).hexdigest()

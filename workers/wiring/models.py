@@ -54,11 +54,8 @@ class EmbeddingService:
         `question_embedder` has the models of `embedder` and gives up sooner. These and `tokenizer` are called at first
         use. `hide` masks what no outside service may see; the local model gets the texts as they are.
         """
-        self._hide = hide
-        self._settings = settings
-        self._embedder = embedder
-        self._question_embedder = question_embedder
-        self._tokenizer = tokenizer
+        self._hide, self._settings, self._embedder = hide, settings, embedder
+        self._question_embedder, self._tokenizer = question_embedder, tokenizer
         self._model_of_corpus = model_of_corpus
         self._lock = threading.Lock()
         self._prototypes: dict[tuple[str, str], Mapping[str, Vectors]] = {}
@@ -134,9 +131,7 @@ class GuardedInspection:
     """Looks for attacks and private data in chunks; by rules alone while the local model is away. Safe for threads."""
 
     def __init__(self, whole: Inspector, rules_alone: Inspector, embed: Callable[[Sequence[str]], Vectors]) -> None:
-        self._whole = whole
-        self._rules_alone = rules_alone
-        self._embed = embed
+        self._whole, self._rules_alone, self._embed = whole, rules_alone, embed
         self._is_model_missing = False
 
     @property
@@ -223,9 +218,7 @@ class DailyBudget:
     """
 
     def __init__(self, price_usd: float, most_usd: float | None, now: Callable[[], datetime]) -> None:
-        self._price_usd = price_usd
-        self._most_usd = most_usd
-        self._now = now
+        self._price_usd, self._most_usd, self._now = price_usd, most_usd, now
         self._day: date | None = None
         self._calls = 0
         self._guard = threading.Lock()
@@ -252,8 +245,7 @@ class MaskedScorer:
     """A scorer on another machine, which sees neither texts nor question before they are masked."""
 
     def __init__(self, scorer: Scorer, hide: Callable[[str], str]) -> None:
-        self._scorer = scorer
-        self._hide = hide
+        self._scorer, self._hide = scorer, hide
 
     def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
         """Implement `Scorer.scores` on masked texts."""

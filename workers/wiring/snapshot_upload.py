@@ -29,9 +29,7 @@ class Shipper:
     """Pushes snapshots of one index root. Safe for threads; does nothing without a `url`."""
 
     def __init__(self, root: Path, url: str | None, settings: ObjectStoreSettings, keep_generations: int) -> None:
-        self._root = root
-        self._url = url
-        self._settings = settings
+        self._root, self._url, self._settings = root, url, settings
         self._keep = keep_generations
         self._lock = threading.Lock()
         self._wanted: dict[str, str] = {}

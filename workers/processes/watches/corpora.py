@@ -65,8 +65,7 @@ class CorpusWatch:
     """Checks the current generation of each corpus; where the pointer has not moved that is one system call."""
 
     def __init__(self, index_root: Path, data_dir: Path) -> None:
-        self._index_root = index_root
-        self._data_dir = data_dir
+        self._index_root, self._data_dir = index_root, data_dir
         self._seen: dict[str, Seen] = {}
 
     def look(self) -> tuple[str, ...]:
@@ -123,8 +122,7 @@ class MemoryWatch:
     """One process's watch over the memories of its instance."""
 
     def __init__(self, context: Context, now: Callable[[], datetime] = utc_now) -> None:
-        self._context = context
-        self._now = now
+        self._context, self._now = context, now
         self._holder = secrets.token_hex(8)
         self._covered: dict[tuple[str, str], int] = {}
         """Size of each journal when the index held all of it."""

@@ -43,8 +43,9 @@ BUDGET_LOOK_SECONDS = 5.0
 """Seconds between two looks, which read one row of the ledger."""
 
 
-def measure_budget(budget: BudgetSettings, used: Spend) -> None:
+def measure_budget(budget: BudgetSettings, used_today: Callable[[], Spend]) -> None:
     """Set the gauges from the settings and from the amounts that this UTC day has spent or reserved."""
+    used = used_today()
     for scope, limit in (("run", budget.run_usd), ("day", budget.day_usd)):
         metrics.BUDGET_LIMIT_USD.labels(scope).set(math.inf if limit is None else limit)
     metrics.BUDGET_USED_USD.labels("day").set(used.usd)
@@ -224,8 +225,7 @@ class EvaluationFeed:
 
     def __init__(self, outcomes: Outcomes, windowing: Windowing, clock: Callable[[], float] = time.time) -> None:
         self.evaluator = Evaluator(windowing)
-        self._outcomes = outcomes
-        self._clock = clock
+        self._outcomes, self._clock = outcomes, clock
         kept = windowing.kept * windowing.seconds
         self._place = Place(max(0.0, math.floor(clock() / windowing.seconds) * windowing.seconds - kept))
 

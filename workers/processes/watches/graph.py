@@ -70,8 +70,7 @@ class GraphWatch:
     """One process's watch over the graphs of its instance."""
 
     def __init__(self, context: Context, now: Callable[[], datetime] = utc_now) -> None:
-        self._context = context
-        self._now = now
+        self._context, self._now = context, now
         self._holder = secrets.token_hex(8)
         self._covered: dict[str, _Seen] = {}
 
@@ -156,8 +155,7 @@ class GraphServerFeed:
     """One process's feed."""
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
-        self._context = context
-        self._clock = clock
+        self._context, self._clock = context, clock
         self._holder = secrets.token_hex(8)
         self._level: dict[str, tuple[_Standing, float]] = {}
         """For each corpus, its state when the server had all of it, and when that was."""
@@ -251,8 +249,7 @@ class CypherFiles:
     """One process's writer of Cypher files."""
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.time) -> None:
-        self._context = context
-        self._clock = clock
+        self._context, self._clock = context, clock
         self._failed: dict[str, tuple[str, float]] = {}
         """For each corpus, the generation that could not be written, and until when it rests."""
 

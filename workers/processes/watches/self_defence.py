@@ -138,8 +138,9 @@ class SelfDefence:
 
     def _watch(self, key: Key, run: RunOutcome, look: _Look) -> None:
         name, scope = key
-        before = look.states.get(key, DefenceState())
-        state, change = rules.watch(name, before, run, self._stale_seconds(run.profile), scope)
+        before, freshness = look.states.get(key, DefenceState()), self._settings.freshness
+        stale_seconds = 86_400 * freshness.target_age_days.get(run.profile, freshness.half_life_days)
+        state, change = rules.watch(name, before, run, stale_seconds, scope)
         if state.configuration is not None and state.configuration != before.configuration:
             self._ledger.configurations.record(run.profile, state.configuration, run.decided_at.timestamp())
         look.put(key, state)
@@ -171,22 +172,16 @@ class SelfDefence:
             return
         state = look.states.get(key, DefenceState())
         look.put(key, state)
-        verdict, why = rules.judge_cost(self._used_of_day())
+        spent, budget = self._ledger.spent_today(), self._settings.budget
+        ceilings = {unit: getattr(budget, f"day_{unit}") for unit in _UNITS}
+        used = {f"budget.day_{unit}": getattr(spent, unit) / most for unit, most in ceilings.items() if most}
+        verdict, why = rules.judge_cost(used)
         if state.tripped is None and verdict == "bad" and state.lifted_day != look.at.date().isoformat():
             ceiling = f"a higher ceiling (below {rules.FAR:.0%} of it)"
             lifted_by = f"the next UTC day, {ceiling}, or `sluice gate defences cost --lift`"
             look.trip(key, "retrieve_only", why, lifted_by)
         elif state.tripped is not None and verdict in ("good", "void"):
             look.heal(key, "data", why)
-
-    def _used_of_day(self) -> dict[str, float]:
-        spent, budget = self._ledger.spent_today(), self._settings.budget
-        ceilings = {unit: getattr(budget, f"day_{unit}") for unit in _UNITS}
-        return {f"budget.day_{unit}": getattr(spent, unit) / most for unit, most in ceilings.items() if most}
-
-    def _stale_seconds(self, profile: str) -> float:
-        freshness = self._settings.freshness
-        return 86_400 * freshness.target_age_days.get(profile, freshness.half_life_days)
 
 
 _HEALED_BY: dict[DefenceName, str] = {

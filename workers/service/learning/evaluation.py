@@ -176,7 +176,11 @@ def make_packet(
         plans=_plans(context, since, now),
         benchmarks=read_benchmarks([(path, read_retrieval_report(path)) for path in reports]),
         incidents=tuple(_incidents(context, since)),
-        red_team={channel: counts for path in redteam for channel, counts in _red_team(path)},
+        red_team={
+            one.channel: {"sent": one.sent, "kept out": one.kept_out, "warned": one.warned, "unmarked": one.unmarked}
+            for path in redteam
+            for one in read_report(path, RedTeamReport, "sluice eval redteam --json").channels
+        },
     )
 
 
@@ -243,8 +247,3 @@ def _said(value: Any) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M} UTC"
     return f"{len(value)} of them" if isinstance(value, tuple) else str(value)
-
-
-def _red_team(path: Path) -> Iterator[tuple[str, dict[str, int]]]:
-    for one in read_report(path, RedTeamReport, "sluice eval redteam --json").channels:
-        yield one.channel, {"sent": one.sent, "kept out": one.kept_out, "warned": one.warned, "unmarked": one.unmarked}
