@@ -83,7 +83,8 @@ def read(text: str) -> Reading:
     begins = True
     for word in _FILE["article"].sub(" ", text).split():
         bare = _FILE["mark"].sub("", word) or word
-        tokens += _tokens_of(bare, begins, tokens[-1].kind if tokens else "", word)
+        for part in bare.split("-") if _FILE["hyphened"].fullmatch(bare) else [bare]:
+            tokens += _tokens_of(part, begins, tokens[-1].kind if tokens else "", word)
         begins = word[-1] in ".!?:;"
     content = Counter(token.stem for token in tokens if token.text not in _without_content())
     return Reading(tuple(tokens), tuple(token.text for token in tokens), content)

@@ -15,6 +15,8 @@ from sluice.memory.learning.comparison import compare, is_same
         ("Auth middleware expects User object not userId", "Auth middleware expects a User object instead of userId"),
         ("Run the migrations before starting the server", "Before starting the server, run migrations."),
         ("The worker's timeout is 30s", "The workers timeout is 30 s"),
+        ("It's a read-only file - no lock is needed", "it is a read only file, no lock is needed"),
+        ("Keep 1,000 rows", "keep 1000 rows"),
         ("The parser is unable to read tabs", "The parser is unable to read a tab"),
         ("Retry three times (on a timeout)", "Retry 3 times on timeout"),
     ],

@@ -67,6 +67,10 @@ def test_what_was_retired_can_be_taken_back() -> None:
         ("What iteration 3 noted is wrong: uploads above 100 MB fail", 2),
         ("My previous observation was incorrect; the parser rejects trailing commas.", 3),
         ("Contrary to the earlier note, sessions are kept in Postgres", 4),
+        ("I said that uploads above 30 MB fail, but nginx lets 50 MB through since the upgrade", 2),
+        ("Uploads above 30 MB used to fail with 413; since the upgrade of nginx 50 MB pass", 2),
+        ("Forget what I wrote about trailing commas: the parser rejects them", 3),
+        ("It is not true that sessions are kept in Redis; they are in Postgres.", 4),
         ("Instead of what iteration 5 says, keep the sessions in Postgres", 4),
     ],
 )
@@ -89,6 +93,8 @@ def test_a_correction_names_the_earlier_one_by_its_id() -> None:
         "Fixed a wrong header in the API request",
         "Lesson learned: keep sessions in Postgres instead of Redis",
         "The earlier note on trailing commas is not wrong: the parser accepts them",
+        "A wrong X-Auth header makes the API answer 401",
+        "Sessions in Redis were renamed by hand on Friday",
         "Note: the wrong header in the API request fails",
     ],
 )
