@@ -1,16 +1,20 @@
 """One operation of the HTTP interface, described without its transport.
 
-A method decorated with `operation` returns a `Call`. On a `SluiceClient` it sends the call and returns the answer, on
-an `AsyncSluiceClient` it returns an awaitable of the answer. So each operation is written once.
+A method decorated with `request` declares a call by its signature: parameters that the route names are parts of it, the
+others stand in the query, or with `in_body` in a JSON object. One decorated with `operation` returns its `Call`. On a
+`SluiceClient` such a method sends the call and returns the answer, on an `AsyncSluiceClient` it returns an awaitable of
+the answer. So each operation is written once.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 from urllib.parse import quote
 
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 Parameters = ParamSpec("Parameters")
 
+_NAMED = re.compile(r"{(\w+)}")
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
 
 
@@ -57,13 +62,17 @@ class operation(Generic[Parameters, Answer]):  # noqa: N801 - a decorator
     def __init__(self, describe: Callable[Concatenate[Any, Parameters], Call[Answer]]) -> None:
         self.describe = describe
         self.__doc__ = describe.__doc__
-        annotated = str(describe.__annotations__["return"]).removeprefix("Call[").removesuffix("]")
-        self._answer = annotated.replace("models.", "")
+        annotated = str(describe.__annotations__["return"]).replace("models.", "")
+        self._answer = annotated[5:-1] if annotated.startswith("Call[") else annotated
 
     def call(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Call[Answer]:
         """Return the call that the method describes."""
-        described = self.describe(None, *args, **kwargs)
+        described = self.described(*args, **kwargs)
         return described if isinstance(described.answer, Mapping) else replace(described, answer=self._answer)
+
+    def described(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Call[Answer]:
+        """Return the call, the type of its answer possibly left out."""
+        return self.describe(None, *args, **kwargs)
 
     @overload
     def __get__(self, client: None, owner: type) -> operation[Parameters, Answer]: ...
@@ -83,14 +92,39 @@ class operation(Generic[Parameters, Answer]):  # noqa: N801 - a decorator
         return send
 
 
-def get(route: str, *parts: str, **query: Any) -> Call[Any]:
-    """Return a call that reads. Parameters that are None are left out."""
-    return Call("GET", route, parts, queried(query))
+class _Declared(operation[Parameters, Answer]):
+    """An operation whose call follows from the method's signature."""
+
+    def __init__(
+        self, method: Callable[Concatenate[Any, Parameters], Answer], template: Call[Answer], *, in_body: bool
+    ) -> None:
+        super().__init__(cast("Any", method))
+        self._template = template
+        self._in_body = in_body
+
+    def described(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Call[Answer]:
+        told = signature(self.describe)
+        bound = told.bind(None, *args, **kwargs)
+        bound.apply_defaults()
+        values: dict[str, Any] = {}
+        for name, value in list(bound.arguments.items())[1:]:
+            values |= value if told.parameters[name].kind is Parameter.VAR_KEYWORD else {name: value}
+        named = _NAMED.findall(self._template.route)
+        parts = tuple(values.pop(name) for name in named)
+        sent: dict[str, Any] = {"body": values} if self._in_body else {"query": queried(values)}
+        return replace(self._template, route=_NAMED.sub("{}", self._template.route), parts=parts, **sent)
 
 
-def post(route: str, *parts: str, body: Any = None, is_repeatable: bool = False, **query: Any) -> Call[Any]:
-    """Return a call that begins or changes something, or queries with a body."""
-    return Call("POST", route, parts, queried(query), body, is_repeatable)
+def request(
+    line: str, *, in_body: bool = False, **options: Any
+) -> Callable[[Callable[Concatenate[Any, Parameters], Answer]], operation[Parameters, Answer]]:
+    """Declare an operation by its method and route, as in `GET /v1/runs/{run_id}`.
+
+    With `in_body` the parameters are sent in a JSON object; else in the query, where those that are None are left out.
+    `options` are fields of `Call`.
+    """
+    method, _, route = line.partition(" ")
+    return lambda declared: _Declared(declared, Call(method, route, **options), in_body=in_body)
 
 
 def starting(route: str, body: Any, idempotency_key: str | None) -> Call[Any]:

@@ -1,5 +1,7 @@
 """Every operation of the HTTP interface. `SluiceClient` and `AsyncSluiceClient` have them all."""
 
+# mypy: disable-error-code="empty-body"
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -7,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from sluice_client.calls import Call, get, operation, post, queried, starting
+from sluice_client.calls import Call, operation, queried, request, starting
 
 if TYPE_CHECKING:
     from sluice_client import models
@@ -44,39 +46,34 @@ class Operations:
         """
         call = starting("/v1/gate", {"query": query, "corpus": corpus, "wait": wait, **fields}, idempotency_key)
         patience = (fields.get("deadline_seconds") or DEFAULT_DEADLINE_SECONDS) if wait else 0.0
-        return _answered(call, {200: "RunView", 202: "RunAccepted"}, patience_seconds=patience)
+        return replace(call, answer={200: "RunView", 202: "RunAccepted"}, patience_seconds=patience)
 
-    @operation
+    @request("GET /v1/runs")
     def runs(
         self, *, corpus: str | None = None, status: str | None = None, kind: str | None = None, limit: int | None = None
-    ) -> Call[list[models.RunSummary]]:
+    ) -> list[models.RunSummary]:
         """List recent runs, the newest first."""
-        return get("/v1/runs", corpus=corpus, status=status, kind=kind, limit=limit)
 
-    @operation
-    def run(self, run_id: str) -> Call[models.RunView]:
+    @request("GET /v1/runs/{run_id}")
+    def run(self, run_id: str) -> models.RunView:
         """Return everything about a run."""
-        return get("/v1/runs/{}", run_id)
 
-    @operation
-    def cancel(self, run_id: str) -> Call[models.RunView]:
+    @request("DELETE /v1/runs/{run_id}")
+    def cancel(self, run_id: str) -> models.RunView:
         """Stop the open work of a run."""
-        return Call("DELETE", "/v1/runs/{}", (run_id,))
 
-    @operation
-    def feedback(self, /, run_id: str, **fields: Any) -> Call[dict[str, str]]:
+    @request("POST /v1/feedback", in_body=True, is_repeatable=True)
+    def feedback(self, /, run_id: str, **fields: Any) -> dict[str, str]:
         """Give feedback on a run's answer: chunk_ids_used, outcome, rating, signal, note, response. It counts once for
         each run, key and signal."""
-        return post("/v1/feedback", body={"run_id": run_id, **fields}, is_repeatable=True)
 
-    @operation
-    def query(self, /, query: str, corpus: str = "default", **fields: Any) -> Call[models.Retrieval]:
+    @request("POST /v1/query", in_body=True, is_repeatable=True)
+    def query(self, /, query: str, corpus: str = "default", **fields: Any) -> models.Retrieval:
         """Search the corpus, without a run.
 
         `fields`: top_k, strategy, filters, trust_threshold, max_tokens, diversity, neighbours, max_per_domain,
         duplicate_threshold, rerank, confidence_floor, prompt, minimum_journal_offset.
         """
-        return post("/v1/query", body={"query": query, "corpus": corpus, **fields}, is_repeatable=True)
 
     @operation
     def add_documents(
@@ -95,66 +92,53 @@ class Operations:
         """
         return starting("/v1/documents", {"corpus": corpus, "documents": documents, **fields}, idempotency_key)
 
-    @operation
+    @request("GET /v1/documents/{document_id}/text")
     def document_text(
         self, document_id: str, corpus: str = "default", start_line: int = 1, end_line: int | None = None
-    ) -> Call[models.DocumentText]:
+    ) -> models.DocumentText:
         """Return the extracted text of a document, lines `start_line` to `end_line` as citations number them."""
-        route = "/v1/documents/{}/text"
-        return get(route, document_id, corpus=corpus, start_line=start_line, end_line=end_line)
 
-    @operation
-    def delete_document(self, document_id: str, corpus: str = "default") -> Call[models.RunAccepted]:
+    @request("DELETE /v1/documents/{document_id}")
+    def delete_document(self, document_id: str, corpus: str = "default") -> models.RunAccepted:
         """Delete a document. Raises `NotFound` where it is already gone."""
-        return Call("DELETE", "/v1/documents/{}", (document_id,), queried({"corpus": corpus}))
 
-    @operation
-    def forget(self, /, corpus: str = "default", **fields: Any) -> Call[models.RunAccepted]:
+    @request("DELETE /v1/documents", in_body=True)
+    def forget(self, /, corpus: str = "default", **fields: Any) -> models.RunAccepted:
         """Remove documents with every trace of them, and keep them out. Needs an operator. `fields`: one of url,
         url_prefix, document_id, run_id, submitted_by and filters; keep_out, note."""
-        return Call("DELETE", "/v1/documents", body={"corpus": corpus, **fields})
 
-    @operation
-    def prove_forgotten(self, /, corpus: str = "default", **fields: Any) -> Call[models.ForgetProof]:
+    @request("POST /v1/forgotten/prove", in_body=True, is_repeatable=True)
+    def prove_forgotten(self, /, corpus: str = "default", **fields: Any) -> models.ForgetProof:
         """Prove that nothing is left of forgotten documents. `fields` as of `forget`. Needs an operator."""
-        return post("/v1/forgotten/prove", body={"corpus": corpus, **fields}, is_repeatable=True)
 
-    @operation
-    def count_forgettable(self, /, corpus: str = "default", **fields: Any) -> Call[models.Meant]:
+    @request("POST /v1/forgotten/count", in_body=True, is_repeatable=True)
+    def count_forgettable(self, /, corpus: str = "default", **fields: Any) -> models.Meant:
         """Count the served documents that `forget` would remove. `fields` as of `forget`. Needs an operator."""
-        return post("/v1/forgotten/count", body={"corpus": corpus, **fields}, is_repeatable=True)
 
-    @operation
-    def forgotten(self) -> Call[list[models.ForgottenEntry]]:
+    @request("GET /v1/forgotten")
+    def forgotten(self) -> list[models.ForgottenEntry]:
         """List the entries that are neither crawled nor taken in, the latest first. Needs an operator."""
-        return get("/v1/forgotten")
 
-    @operation
-    def keep_out(self, /, **fields: Any) -> Call[list[models.ForgottenEntry]]:
+    @request("POST /v1/forgotten", in_body=True)
+    def keep_out(self, /, **fields: Any) -> list[models.ForgottenEntry]:
         """Add an entry that is neither crawled nor taken in: corpus, kind, value, note. Needs an operator."""
-        return post("/v1/forgotten", body=fields)
 
-    @operation
-    def let_in(self, entry_id: str, note: str = "") -> Call[models.ForgottenEntry]:
+    @request("DELETE /v1/forgotten/{entry_id}")
+    def let_in(self, entry_id: str, note: str = "") -> models.ForgottenEntry:
         """Remove an entry of `forgotten`, so that it is let in again. Needs an operator."""
-        return Call("DELETE", "/v1/forgotten/{}", (entry_id,), queried({"note": note}))
 
-    @operation
+    @request("POST /v1/memory/iterations", in_body=True, is_repeatable=True)
     def record_iteration(
         self, /, data: str | dict[str, Any] | list[Any], project: str, feature: str, **fields: Any
-    ) -> Call[models.IterationAccepted]:
+    ) -> models.IterationAccepted:
         """Record an iteration: an agent's output, as text or JSON. The same again adds nothing. `fields`: format,
         context."""
-        body = {"project": project, "feature": feature, "data": data, **fields}
-        return post("/v1/memory/iterations", body=body, is_repeatable=True)
 
-    @operation
+    @request("GET /v1/memory/recall")
     def recall(
         self, query: str, project: str, feature: str, *, top_k: int = 8, task_id: int | None = None
-    ) -> Call[models.Recall]:
+    ) -> models.Recall:
         """Return the entries of one feature's memory that match a query, the best first."""
-        asked = {"project": project, "feature": feature, "query": query, "top_k": top_k, "task_id": task_id}
-        return get("/v1/memory/recall", **asked)
 
     @operation
     def memory_prompt(
@@ -171,18 +155,13 @@ class Operations:
         """Return a block for the next iteration's prompt. Its text is recorded, so that echoes of it do not count."""
         of = {"project": project, "feature": feature, "iteration": iteration, "session": session}
         more = {"task_id": task_id, "query": query or None, "max_tokens": max_tokens}
-        return post("/v1/memory/prompt", is_repeatable=True, **of, **more)
+        return Call("POST", "/v1/memory/prompt", query=queried(of | more), is_repeatable=True)
 
-    @operation
+    @request("POST /v1/memory/learnings", in_body=True, is_repeatable=True)
     def add_learning(
         self, /, text: str, project: str, feature: str, *, reason: str, **fields: Any
-    ) -> Call[models.LearningResult]:
+    ) -> models.LearningResult:
         """Add a learning; the same one again is counted. `fields`: source, iteration, task_id."""
-        return post(
-            "/v1/memory/learnings",
-            body={"text": text, "project": project, "feature": feature, "reason": reason, **fields},
-            is_repeatable=True,
-        )
 
     @operation
     def change_learning(
@@ -192,53 +171,44 @@ class Operations:
         query = queried({"project": project, "feature": feature})
         return Call("PATCH", "/v1/memory/learnings/{}", (learning_id,), query, changes, is_repeatable=True)
 
-    @operation
+    @request("GET /v1/memory/learnings")
     def learnings(
         self, project: str, feature: str, *, state: str | None = None, task_id: int | None = None
-    ) -> Call[models.Learnings]:
+    ) -> models.Learnings:
         """Return the learnings of a feature, with the pairs that differ."""
-        return get("/v1/memory/learnings", project=project, feature=feature, state=state, task_id=task_id)
 
-    @operation
-    def memory_status(self, project: str) -> Call[models.RagStatus]:
+    @request("GET /v1/memory/status")
+    def memory_status(self, project: str) -> models.RagStatus:
         """Return the state of a project's memory: index, embedder, counts, and how far the index is behind."""
-        return get("/v1/memory/status", project=project)
 
-    @operation
-    def memory_export(self, project: str, feature: str) -> Call[str]:
+    @request("GET /v1/memory/export")
+    def memory_export(self, project: str, feature: str) -> str:
         """Return everything in a feature's journal: JSON, an entry a line, the oldest first."""
-        return get("/v1/memory/export", project=project, feature=feature)
 
-    @operation
-    def memory_features(self, project: str) -> Call[list[str]]:
+    @request("GET /v1/memory/features")
+    def memory_features(self, project: str) -> list[str]:
         """List the features of a project that have a journal, sorted."""
-        return get("/v1/memory/features", project=project)
 
-    @operation
-    def undo_repetition(self, entry_id: str, project: str, feature: str) -> Call[list[models.FeatureLearning]]:
+    @request("POST /v1/memory/undo")
+    def undo_repetition(self, entry_id: str, project: str, feature: str) -> list[models.FeatureLearning]:
         """Undo counting a text as a repetition, and return the learning that it becomes. Needs an operator. Raises
         `NotFound` where the entry counted nothing, or was undone before."""
-        return post("/v1/memory/undo", project=project, feature=feature, entry_id=entry_id)
 
-    @operation
-    def prune_learnings(self, project: str, feature: str) -> Call[list[models.FeatureLearning]]:
+    @request("POST /v1/memory/prune")
+    def prune_learnings(self, project: str, feature: str) -> list[models.FeatureLearning]:
         """Put aside learnings that a rule found once, long ago, and nobody used or reviewed. Needs an operator."""
-        return post("/v1/memory/prune", project=project, feature=feature)
 
-    @operation
-    def rebuild_memory(self, project: str, feature: str | None = None) -> Call[list[models.RunAccepted]]:
+    @request("POST /v1/memory/rebuild", is_repeatable=True)
+    def rebuild_memory(self, project: str, feature: str | None = None) -> list[models.RunAccepted]:
         """Bring the index up to the journals; returns the runs that do so. Needs an operator."""
-        return post("/v1/memory/rebuild", project=project, feature=feature, is_repeatable=True)
 
-    @operation
-    def prove_memory(self, project: str, feature: str) -> Call[models.MemoryProof]:
+    @request("GET /v1/memory/proof")
+    def prove_memory(self, project: str, feature: str) -> models.MemoryProof:
         """Compare a feature's memory and index with its journal."""
-        return get("/v1/memory/proof", project=project, feature=feature)
 
-    @operation
-    def drop_memory_orphans(self, project: str) -> Call[list[str]]:
+    @request("DELETE /v1/memory/orphans")
+    def drop_memory_orphans(self, project: str) -> list[str]:
         """Empty the project's collections that have no journal; returns their names. Needs an operator."""
-        return Call("DELETE", "/v1/memory/orphans", query=queried({"project": project}))
 
     @operation
     def graph_query(
@@ -247,13 +217,13 @@ class Operations:
         """Query the graph of a corpus in Cypher, which only reads. `fields`: parameters, limit, server. Raises
         `InvalidQuestion` if the query cannot be read; names line and column."""
         told = {} if timeout_seconds is None else {"timeout_seconds": timeout_seconds}
-        call = post("/v1/graph/query", body={"query": query, "corpus": corpus, **told, **fields}, is_repeatable=True)
-        return _answered(call, patience_seconds=timeout_seconds or CYPHER_SECONDS)
+        body = {"query": query, "corpus": corpus, **told, **fields}
+        patience = timeout_seconds or CYPHER_SECONDS
+        return Call("POST", "/v1/graph/query", body=body, is_repeatable=True, patience_seconds=patience)
 
-    @operation
-    def graph_nearest(self, question: str, corpus: str = "default", top_k: int = 8) -> Call[models.NearestDocuments]:
+    @request("GET /v1/graph/nearest")
+    def graph_nearest(self, question: str, corpus: str = "default", top_k: int = 8) -> models.NearestDocuments:
         """Return documents near to a question, by the vector index of the instance's Neo4j or Memgraph."""
-        return get("/v1/graph/nearest", question=question, corpus=corpus, top_k=top_k)
 
     @operation
     def graph_neighbours(
@@ -266,260 +236,208 @@ class Operations:
         limit: int = 50,
     ) -> Call[models.Neighbours]:
         """Return the neighbours of a node: its label and key, a document's path, or a symbol's unambiguous name."""
-        route = "/v1/graph/neighbours/{}"
-        return get(route, node, corpus=corpus, direction=direction, edge=list(edges), limit=limit)
+        query = {"corpus": corpus, "direction": direction, "edge": list(edges), "limit": limit}
+        return Call("GET", "/v1/graph/neighbours/{}", (node,), queried(query))
 
-    @operation
+    @request("GET /v1/graph/linked")
     def graph_linked(
         self, module: str, corpus: str = "default", *, failing: bool = True, top_k: int = 10
-    ) -> Call[models.Linked]:
+    ) -> models.Linked:
         """Return the failing tests that touch a module, and the documents that are linked to them."""
-        return get("/v1/graph/linked", module=module, corpus=corpus, failing=failing, top_k=top_k)
 
-    @operation
-    def graph_status(self, corpus: str = "default") -> Call[models.GraphStatus]:
+    @request("GET /v1/graph/status")
+    def graph_status(self, corpus: str = "default") -> models.GraphStatus:
         """Return the state of a corpus's graph."""
-        return get("/v1/graph/status", corpus=corpus)
 
-    @operation
-    def graphs(self) -> Call[list[models.GraphStatus]]:
+    @request("GET /v1/graph")
+    def graphs(self) -> list[models.GraphStatus]:
         """Return the state of each corpus's graph, for the corpora that the key may see."""
-        return get("/v1/graph")
 
     @operation
     def prove_graph(
         self, corpus: str = "default", *, patience_seconds: float = PROOF_SECONDS
     ) -> Call[models.GraphProof]:
         """Read every document anew, and compare with the graph that grew. Changes nothing. Needs an operator."""
-        call = post("/v1/graph/prove", body={"corpus": corpus}, is_repeatable=True)
-        return _answered(call, patience_seconds=patience_seconds)
+        route, body = "/v1/graph/prove", {"corpus": corpus}
+        return Call("POST", route, body=body, is_repeatable=True, patience_seconds=patience_seconds)
 
-    @operation
-    def rebuild_graph(self, corpus: str = "default") -> Call[models.RunAccepted]:
+    @request("POST /v1/graph/rebuild", in_body=True)
+    def rebuild_graph(self, corpus: str = "default") -> models.RunAccepted:
         """Read every document into the graph anew. Needs an operator."""
-        return post("/v1/graph/rebuild", body={"corpus": corpus})
 
-    @operation
-    def graph_server(self) -> Call[models.GraphServerHealth]:
+    @request("GET /health/neo4j", also_good=(503,))
+    def graph_server(self) -> models.GraphServerHealth:
         """Check that the instance's Neo4j or Memgraph answers."""
-        return _answered(get("/health/neo4j"), also_good=(503,))
 
-    @operation
-    def dead_letters(self, /, **filters: Any) -> Call[list[models.DeadLetterSummary]]:
+    @request("GET /v1/dead-letters")
+    def dead_letters(self, /, **filters: Any) -> list[models.DeadLetterSummary]:
         """List events that could not be handled, the latest first. All calls on dead letters need an operator.
         `filters`: stage, reason, kind, fingerprint, run_id, corpora, since, until, status, limit, before (a
         position)."""
-        return get("/v1/dead-letters", **filters)
 
-    @operation
-    def dead_letter_groups(self, /, **filters: Any) -> Call[list[models.DeadLetterGroup]]:
+    @request("GET /v1/dead-letters/groups")
+    def dead_letter_groups(self, /, **filters: Any) -> list[models.DeadLetterGroup]:
         """Count dead letters that failed alike, with an example. `filters` as of `dead_letters`."""
-        return get("/v1/dead-letters/groups", **filters)
 
-    @operation
-    def dead_letter(self, letter_id: str) -> Call[models.DeadLetterView]:
+    @request("GET /v1/dead-letters/{letter_id}")
+    def dead_letter(self, letter_id: str) -> models.DeadLetterView:
         """Return one dead letter, whole."""
-        return get("/v1/dead-letters/{}", letter_id)
 
     @operation
     def edit_dead_letter(self, letter_id: str, payload: bytes, note: str = "") -> Call[models.DeadLetterView]:
         """Replace a dead letter's payload by another whole event; the old one is kept."""
         return Call("PUT", "/v1/dead-letters/{}/payload", (letter_id,), queried({"note": note}), payload)
 
-    @operation
-    def replay_dead_letter(self, letter_id: str, *, force: bool = False, note: str = "") -> Call[models.Replayed]:
+    @request("POST /v1/dead-letters/{letter_id}/replay")
+    def replay_dead_letter(self, letter_id: str, *, force: bool = False, note: str = "") -> models.Replayed:
         """Try the event of a dead letter again."""
-        return post("/v1/dead-letters/{}/replay", letter_id, force=force, note=note)
 
-    @operation
-    def purge_dead_letter(self, letter_id: str, note: str = "") -> Call[models.Purged]:
+    @request("DELETE /v1/dead-letters/{letter_id}")
+    def purge_dead_letter(self, letter_id: str, note: str = "") -> models.Purged:
         """Purge one dead letter: removes payload and stack, keeps the facts."""
-        return Call("DELETE", "/v1/dead-letters/{}", (letter_id,), queried({"note": note}))
 
-    @operation
+    @request("POST /v1/dead-letters/purge", in_body=True)
     def purge_dead_letters(
         self, filter: Mapping[str, Any], *, confirm: int | None = None, dry_run: bool = False, note: str = ""
-    ) -> Call[models.Purged]:
+    ) -> models.Purged:
         """Purge many dead letters: call with `dry_run` first, and `confirm` the count that it returns."""
-        body = {"filter": filter, "confirm": confirm, "dry_run": dry_run, "note": note}
-        return post("/v1/dead-letters/purge", body=body)
 
-    @operation
+    @request("POST /v1/replays", in_body=True, answer={200: "ReplayPlan", 202: "ReplayView"})
     def replay(
         self, /, filter: Mapping[str, Any], *, per_second: float = 10.0, dry_run: bool = False, **fields: Any
-    ) -> Call[models.ReplayView | models.ReplayPlan]:
+    ) -> models.ReplayView | models.ReplayPlan:
         """Put many dead letters back to work, `per_second` at a time; with `dry_run` return the plan only. `filter` as
         of `dead_letters`; `fields`: force, note."""
-        body = {"filter": filter, "per_second": per_second, "dry_run": dry_run, **fields}
-        return _answered(post("/v1/replays", body=body), {200: "ReplayPlan", 202: "ReplayView"})
 
-    @operation
-    def replays(self, limit: int = 50, before: str | None = None) -> Call[list[models.ReplayView]]:
+    @request("GET /v1/replays")
+    def replays(self, limit: int = 50, before: str | None = None) -> list[models.ReplayView]:
         """List bulk replays, the newest first."""
-        return get("/v1/replays", limit=limit, before=before)
 
-    @operation
-    def bulk_replay(self, replay_id: str) -> Call[models.ReplayView]:
+    @request("GET /v1/replays/{replay_id}")
+    def bulk_replay(self, replay_id: str) -> models.ReplayView:
         """Return the progress of a bulk replay."""
-        return get("/v1/replays/{}", replay_id)
 
-    @operation
-    def replay_actions(self, replay_id: str) -> Call[list[models.OperatorAction]]:
+    @request("GET /v1/replays/{replay_id}/actions")
+    def replay_actions(self, replay_id: str) -> list[models.OperatorAction]:
         """List operators' actions on a bulk replay."""
-        return get("/v1/replays/{}/actions", replay_id)
 
-    @operation
-    def pause_replay(self, replay_id: str, note: str = "") -> Call[models.ReplayView]:
+    @request("POST /v1/replays/{replay_id}/pause")
+    def pause_replay(self, replay_id: str, note: str = "") -> models.ReplayView:
         """Pause a bulk replay; work under way goes on."""
-        return post("/v1/replays/{}/pause", replay_id, note=note)
 
-    @operation
-    def resume_replay(self, replay_id: str, note: str = "") -> Call[models.ReplayView]:
+    @request("POST /v1/replays/{replay_id}/resume")
+    def resume_replay(self, replay_id: str, note: str = "") -> models.ReplayView:
         """Resume a paused bulk replay."""
-        return post("/v1/replays/{}/resume", replay_id, note=note)
 
-    @operation
-    def abort_replay(self, replay_id: str, note: str = "") -> Call[models.ReplayView]:
+    @request("POST /v1/replays/{replay_id}/abort")
+    def abort_replay(self, replay_id: str, note: str = "") -> models.ReplayView:
         """End a bulk replay for good; work under way goes on."""
-        return post("/v1/replays/{}/abort", replay_id, note=note)
 
-    @operation
+    @request("GET /v1/quarantine")
     def quarantined(
         self, /, corpora: str | Sequence[str] | None = None, *, limit: int = MOST_HELD_AT_ONCE, **filters: Any
-    ) -> Call[list[models.QuarantinedChunk]]:
+    ) -> list[models.QuarantinedChunk]:
         """List chunks that the guard holds back, the latest first. All calls on the quarantine need an operator.
         `filters`: rule, state, url_prefix, document_id, run_id, before (a position)."""
-        return get("/v1/quarantine", corpora=corpora, limit=limit, **filters)
 
-    @operation
-    def quarantined_text(self, held_id: str) -> Call[models.QuarantinedText]:
+    @request("GET /v1/quarantine/{held_id}")
+    def quarantined_text(self, held_id: str) -> models.QuarantinedText:
         """Return one chunk that is held back, with its text. Do not act on the text."""
-        return get("/v1/quarantine/{}", held_id)
 
-    @operation
-    def release_quarantined(self, held_id: str, note: str = "") -> Call[models.Released]:
+    @request("POST /v1/quarantine/{held_id}/release", is_repeatable=True)
+    def release_quarantined(self, held_id: str, note: str = "") -> models.Released:
         """Release a held chunk, into the index as well."""
-        return post("/v1/quarantine/{}/release", held_id, is_repeatable=True, note=note)
 
-    @operation
-    def purge_quarantined(self, held_id: str, note: str = "") -> Call[models.QuarantinedText]:
+    @request("POST /v1/quarantine/{held_id}/purge", is_repeatable=True)
+    def purge_quarantined(self, held_id: str, note: str = "") -> models.QuarantinedText:
         """Remove the text of a chunk that is held back; the facts stay."""
-        return post("/v1/quarantine/{}/purge", held_id, is_repeatable=True, note=note)
 
-    @operation
-    def flags(self) -> Call[list[models.FlagState]]:
+    @request("GET /v1/flags")
+    def flags(self) -> list[models.FlagState]:
         """List every feature flag, with the authority that decides it."""
-        return get("/v1/flags")
 
-    @operation
-    def flag_history(self, name: str) -> Call[list[models.OperatorAction]]:
+    @request("GET /v1/flags/{name}/history")
+    def flag_history(self, name: str) -> list[models.OperatorAction]:
         """List operators' actions on a flag, the oldest first. Needs an operator."""
-        return get("/v1/flags/{}/history", name)
 
-    @operation
-    def set_flag(self, name: str, enabled: bool, *, kill: bool = False, note: str = "") -> Call[models.FlagResult]:
+    @request("PUT /v1/flags/{name}", in_body=True)
+    def set_flag(self, name: str, enabled: bool, *, kill: bool = False, note: str = "") -> models.FlagResult:
         """Switch a flag on or off; `kill` holds it off, whatever else decides. Needs an operator."""
-        return Call("PUT", "/v1/flags/{}", (name,), body={"enabled": enabled, "kill": kill, "note": note})
 
-    @operation
-    def reset_flag(self, name: str, note: str = "") -> Call[models.FlagResult]:
+    @request("DELETE /v1/flags/{name}")
+    def reset_flag(self, name: str, note: str = "") -> models.FlagResult:
         """Remove the stored setting of a flag, its kill switch too. Needs an operator."""
-        return Call("DELETE", "/v1/flags/{}", (name,), queried({"note": note}))
 
-    @operation
-    def defences(self) -> Call[list[models.DefenceView]]:
+    @request("GET /v1/defences")
+    def defences(self) -> list[models.DefenceView]:
         """List the gate's defences: which are active, and why. Needs an operator of all corpora."""
-        return get("/v1/defences")
 
-    @operation
+    @request("DELETE /v1/defences/{name}")
     def lift_defence(
         self, name: str, *, profile: str | None = None, corpus: str | None = None, note: str = ""
-    ) -> Call[list[models.DefenceView]]:
+    ) -> list[models.DefenceView]:
         """Lift a defence before it heals. Needs an operator of all corpora."""
-        where = queried({"profile": profile, "corpus": corpus, "note": note})
-        return Call("DELETE", "/v1/defences/{}", (name,), where)
 
-    @operation
+    @request("PUT /v1/defences/{name}", in_body=True)
     def pin_defence(
         self, name: str, pin: str, *, profile: str | None = None, corpus: str | None = None, note: str = ""
-    ) -> Call[list[models.DefenceView]]:
+    ) -> list[models.DefenceView]:
         """Hold a defence on or off, until it is lifted. Needs an operator of all corpora."""
-        held = {"pin": pin, "profile": profile, "corpus": corpus, "note": note}
-        return Call("PUT", "/v1/defences/{}", (name,), body=held)
 
-    @operation
-    def stages(self) -> Call[list[models.StageView]]:
+    @request("GET /v1/stages")
+    def stages(self) -> list[models.StageView]:
         """List the stages: the work waiting in each, and which are paused. Needs an operator of all corpora."""
-        return get("/v1/stages")
 
-    @operation
-    def pause_stage(self, stage: str, why: str) -> Call[list[models.StageView]]:
+    @request("POST /v1/stages/{stage}/pause", is_repeatable=True)
+    def pause_stage(self, stage: str, why: str) -> list[models.StageView]:
         """Stop handing out work of a stage. Needs an operator of all corpora."""
-        return post("/v1/stages/{}/pause", stage, is_repeatable=True, why=why)
 
-    @operation
-    def resume_stage(self, stage: str) -> Call[list[models.StageView]]:
+    @request("POST /v1/stages/{stage}/resume", is_repeatable=True)
+    def resume_stage(self, stage: str) -> list[models.StageView]:
         """Resume a paused stage. Needs an operator of all corpora."""
-        return post("/v1/stages/{}/resume", stage, is_repeatable=True)
 
-    @operation
-    def hosts(self, days: int = 1, limit: int = 100) -> Call[list[models.HostView]]:
+    @request("GET /v1/hosts")
+    def hosts(self, days: int = 1, limit: int = 100) -> list[models.HostView]:
         """List the crawl's requests to each host, the most requested first. Needs an operator of all corpora."""
-        return get("/v1/hosts", days=days, limit=limit)
 
-    @operation
-    def trace(self, run_id: str) -> Call[models.RunTrace]:
+    @request("GET /v1/runs/{run_id}/trace")
+    def trace(self, run_id: str) -> models.RunTrace:
         """Return the steps of a run as a tree, with their times. Operators of all corpora may give a trace's id."""
-        return get("/v1/runs/{}/trace", run_id)
 
-    @operation
-    def explanation(self, run_id: str) -> Call[models.Explanation]:
+    @request("GET /v1/runs/{run_id}/explanation")
+    def explanation(self, run_id: str) -> models.Explanation:
         """Return the gate's decision on a run, and the same one computed again from its recorded inputs."""
-        return get("/v1/runs/{}/explanation", run_id)
 
-    @operation
-    def profiles(self) -> Call[list[models.GateProfile]]:
+    @request("GET /v1/profiles")
+    def profiles(self) -> list[models.GateProfile]:
         """List the profiles of the gate, with their thresholds."""
-        return get("/v1/profiles")
 
-    @operation
-    def rebuild_evaluation(self) -> Call[models.Rebuilt]:
+    @request("POST /v1/evaluation/rebuild", patience_seconds=REBUILD_SECONDS, is_repeatable=True)
+    def rebuild_evaluation(self) -> models.Rebuilt:
         """Derive the evaluation of each run again from its events. Needs an operator of all corpora."""
-        call = post("/v1/evaluation/rebuild", is_repeatable=True)
-        return _answered(call, patience_seconds=REBUILD_SECONDS)
 
-    @operation
+    @request("GET /v1/evaluation")
     def evaluation(
         self, *, since: datetime | str | None = None, by: str | None = None, profile: str | None = None
-    ) -> Call[models.Evaluation]:
+    ) -> models.Evaluation:
         """Return the outcomes of the runs. Needs an operator of all corpora."""
-        return get("/v1/evaluation", since=since, by=by, profile=profile)
 
-    @operation
-    def rollouts(self) -> Call[list[models.Rollout]]:
+    @request("GET /v1/rollouts")
+    def rollouts(self) -> list[models.Rollout]:
         """List every model of the gate that was tried, the active one first. Needs an operator of all corpora."""
-        return get("/v1/rollouts")
 
-    @operation
-    def apply_rollout(self, /, action: str, **fields: Any) -> Call[models.Rollout]:
+    @request("POST /v1/rollouts", in_body=True)
+    def apply_rollout(self, /, action: str, **fields: Any) -> models.Rollout:
         """Try a model (`shadow`, `canary`), promote it, or end its part. `fields`: version, stages, unit, note."""
-        return post("/v1/rollouts", body={"action": action, **fields})
 
-    @operation
-    def rollout_report(self, version: str) -> Call[models.AbReport]:
+    @request("GET /v1/rollouts/{version}/report")
+    def rollout_report(self, version: str) -> models.AbReport:
         """Return the arms of a model's trial side by side. Needs an operator of all corpora."""
-        return get("/v1/rollouts/{}/report", version)
 
-    @operation
-    def health(self) -> Call[models.Health]:
+    @request("GET /healthz", also_good=(503,))
+    def health(self) -> models.Health:
         """Return the state of each part of the server, healthy or not."""
-        return _answered(get("/healthz"), also_good=(503,))
 
-    @operation
-    def metrics(self) -> Call[str]:
+    @request("GET /metrics")
+    def metrics(self) -> str:
         """Return the server's metrics in Prometheus' text format. Needs an operator of all corpora."""
-        return get("/metrics")
-
-
-def _answered(call: Call[Any], answer: Mapping[int, str] | None = None, **more: Any) -> Call[Any]:
-    return replace(call, answer=answer or call.answer, **more)
