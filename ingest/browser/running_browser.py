@@ -8,7 +8,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 
 from playwright.async_api import Browser as PlaywrightBrowser
@@ -138,57 +138,38 @@ async def launch(
         PolicyRefused: rule `sandbox`: it is off; rule `network`: the settings require its own network and it has none.
     """
     binary = find_chromium(settings.chromium_path, playwright.chromium.executable_path)
-    folder = tempfile.TemporaryDirectory(prefix="sluice-browser-", ignore_cleanup_errors=True)
-    try:
-        warm = await _launch_in(folder, playwright, binary, settings, guards, hidden)
-    except BaseException:
-        folder.cleanup()
-        raise
-    try:
-        await _prove_sandbox(warm)
-    except PlaywrightError as error:
-        await warm.end()
-        raise _launch_failure(error, binary) from error
-    except BaseException:
-        await warm.end()
-        raise
+    async with AsyncExitStack() as undoing:
+        folder = tempfile.TemporaryDirectory(prefix="sluice-browser-", ignore_cleanup_errors=True)
+        undoing.callback(folder.cleanup)
+        has_network = settings.browser_network != "shared"
+        launcher = write_launcher(Path(folder.name), binary, network=has_network, hidden=hidden)
+        undoing.callback(_end_launched, launcher)
+        try:
+            with _listening(launcher.egress_grant) as door:
+                report = asyncio.ensure_future(_isolation(door))
+                undoing.callback(report.cancel)
+                engine = await _start(playwright, launcher, settings, guards)
+                isolation, listener = await report
+            egress_grant = EgressGrant(listener) if listener is not None else None
+            launcher_pid = int(launcher.process_id.read_text())
+            warm = WarmBrowser(engine, binary, folder, launcher_pid, isolation, egress_grant, settings)
+            undoing.push_async_callback(warm.end)
+            if settings.browser_network == "isolated" and not isolation.network:
+                reasons = "; ".join(isolation.missing)
+                raise PolicyRefused("network", f"the browser has no network of its own: {reasons}", NETWORK_REMEDY)
+            if egress_grant is not None:
+                await egress_grant.start()
+            await _prove_sandbox(warm)
+        except PlaywrightError as error:
+            raise _launch_failure(error, binary) from error
+        undoing.pop_all()
     warm.watch.start()
     return warm
 
 
-async def _launch_in(
-    folder: tempfile.TemporaryDirectory[str],
-    playwright: Playwright,
-    binary: Path,
-    settings: CrawlSettings,
-    guards: Guards,
-    hidden: Sequence[Path],
-) -> WarmBrowser:
-    has_network = settings.browser_network != "shared"
-    launcher = write_launcher(Path(folder.name), binary, network=has_network, hidden=hidden)
-    with _listening(launcher.egress_grant) as door:
-        report = asyncio.ensure_future(_isolation(door))
-        try:
-            engine = await _start(playwright, launcher, settings, guards)
-        except PlaywrightError as error:
-            report.cancel()
-            with suppress(FileNotFoundError, ValueError):  # it failed before writing the file
-                end_processes(process_handles(int(launcher.process_id.read_text())))
-            raise _launch_failure(error, binary) from error
-        isolation, listener = await report
-    egress_grant = EgressGrant(listener) if listener is not None else None
-    launcher_pid = int(launcher.process_id.read_text())
-    warm = WarmBrowser(engine, binary, folder, launcher_pid, isolation, egress_grant, settings)
-    try:
-        if settings.browser_network == "isolated" and not isolation.network:
-            reasons = "; ".join(isolation.missing)
-            raise PolicyRefused("network", f"the browser has no network of its own: {reasons}", NETWORK_REMEDY)
-        if egress_grant is not None:
-            await egress_grant.start()
-    except BaseException:
-        await warm.end()
-        raise
-    return warm
+def _end_launched(launcher: Launcher) -> None:
+    with suppress(FileNotFoundError, ValueError):  # it failed before writing the file
+        end_processes(process_handles(int(launcher.process_id.read_text())))
 
 
 @contextmanager

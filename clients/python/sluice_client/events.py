@@ -1,64 +1,18 @@
 """A run's events over server-sent events (WHATWG HTML, section 9.2), resumed after the connection broke.
 
-Nothing here reads from a connection: a client feeds in its input, and asks whether to open another.
+Nothing here reads from a connection: a client feeds in its input, and asks whether to open another. The server ends
+each line with a line feed, and writes an event's JSON in one line.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from sluice_client.errors import TimedOut, Unavailable
 
 LAST_EVENT = "RunFinished"
-_LINE_END = re.compile("\r\n|\n|\r")
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One dispatched message of a stream: the last id seen, the event's kind, and the data lines joined."""
-
-    id: str | None
-    kind: str
-    data: str
-
-
-@dataclass(slots=True)
-class Frames:
-    """Parser of the messages in one connection's text. Drops comments, and a message cut off by the end."""
-
-    _rest: str = ""
-    _id: str | None = None
-    _kind: str = ""
-    _data: list[str] = field(default_factory=list)
-
-    def feed(self, chunk: str) -> Iterator[Frame]:
-        """Yield the messages that this text completes."""
-        for line in self._lines(chunk):
-            if not line:
-                if self._data:
-                    yield Frame(self._id, self._kind, "\n".join(self._data))
-                self._data, self._kind = [], ""
-                continue
-            name, _, value = line.partition(":")
-            value = value.removeprefix(" ")
-            if name == "data":
-                self._data.append(value)
-            elif name == "event":
-                self._kind = value
-            elif name == "id" and "\0" not in value:
-                self._id = value
-
-    def _lines(self, chunk: str) -> list[str]:
-        """Return complete lines. Only CR LF, LF or CR ends one: JSON texts may hold Unicode's other line breaks."""
-        text = self._rest + chunk
-        is_held = text.endswith("\r")  # it may be the first half of a CR LF
-        *complete, rest = _LINE_END.split(text[:-1] if is_held else text)
-        self._rest = rest + ("\r" if is_held else "")
-        return complete
 
 
 class Stream:
@@ -79,7 +33,7 @@ class Stream:
         self._last_id = after
         self._may_be_over = after is not None
         self._has_brought = False
-        self._frames = Frames()
+        self._rest = ""
 
     def is_over(self) -> bool:
         """Return whether nothing more will come."""
@@ -88,7 +42,7 @@ class Stream:
     def request(self, silence_seconds: float) -> dict[str, Any]:
         """Return the options of the next connection, which may be silent for `silence_seconds`, or for the stream's
         remaining time if that is less. Raises `TimedOut` if none remains."""
-        self._frames, self._has_brought = Frames(), False
+        self._rest, self._has_brought = "", False
         resumed = {} if self._last_id is None else {"Last-Event-ID": self._last_id}
         left = silence_seconds if self._ends_at is None else min(silence_seconds, self._left())
         return {"headers": {"Accept": "text/event-stream", **resumed}, "params": self._query, "timeout": left}
@@ -102,10 +56,14 @@ class Stream:
     def feed(self, chunk: str) -> Iterator[str]:
         """Yield the events that this text completes, as JSON. Raises `TimedOut` if time is up."""
         self._left()
-        for frame in self._frames.feed(chunk):
-            self._last_id, self._has_brought = frame.id, True
-            self._has_finished = self._has_finished or frame.kind == LAST_EVENT
-            yield frame.data
+        *messages, self._rest = (self._rest + chunk).split("\n\n")  # JSON texts may hold Unicode's other line breaks
+        for message in messages:
+            lines = [line for line in message.split("\n") if ": " in line and not line.startswith(":")]
+            fields = dict(line.split(": ", 1) for line in lines)
+            if "data" in fields:
+                self._last_id, self._has_brought = fields.get("id", self._last_id), True
+                self._has_finished = self._has_finished or fields.get("event") == LAST_EVENT
+                yield fields["data"]
 
     def ended(self, error: Exception | None = None) -> None:
         """Record the end of a connection. Raises `Unavailable` if it brought no event and the run is not finished,

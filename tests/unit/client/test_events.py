@@ -12,7 +12,7 @@ from sluice.contracts.event import Event, Gap, GapFound, decode, encode
 from sluice.contracts.index import RunFinished
 from sluice_client import AsyncSluiceClient, SluiceClient
 from sluice_client.errors import NotFound, Unavailable
-from sluice_client.events import Frame, Frames
+from sluice_client.events import Stream
 
 GAP = Event.of(GapFound(gap=Gap(stage="crawl", subject="x", reason="robots")), run_id="run_1", corpus="default")
 END = Event.of(RunFinished(status="finished"), run_id="run_1", corpus="default")
@@ -34,19 +34,12 @@ async def async_stream(handler: Callable[[httpx.Request], httpx.Response]) -> li
         return [decode(event.model_dump_json()) async for event in client.events("run_1")]
 
 
-def frames(*chunks: str) -> list[Frame]:
-    reading = Frames()
-    return [frame for chunk in chunks for frame in reading.feed(chunk)]
-
-
-def test_frames_join_data_lines_and_keep_the_last_id_and_the_kind() -> None:
-    told = [": comment", "id: 7", "event: x", "data: a", "data:b", "", "data: c", "", "data: cut off", ""]
-    assert frames("\n".join(told)) == [Frame("7", "x", "a\nb"), Frame("7", "", "c")]
-
-
-def test_lines_end_only_where_the_protocol_ends_them() -> None:
-    chunks = ["data: a\u2028b\u0085c\x0cd\r", "\ndata: e\rdata: f", "g\n\n", "data: cut off"]
-    assert [frame.data for frame in frames(*chunks)] == ["a\u2028b\u0085c\x0cd\ne\nfg"]
+def test_an_event_arrives_whole_however_its_text_is_cut() -> None:
+    reading = Stream("/v1/runs/run_1/events")
+    reading.request(1.0)
+    told = ": comment\n\n" + message(7, GAP) + "data: cut off\n"
+    assert [data for character in told for data in reading.feed(character)] == [encode(GAP).decode()]
+    assert reading.request(1.0)["headers"]["Last-Event-ID"] == "7"
 
 
 def test_a_text_with_separators_of_its_own_arrives_whole() -> None:
