@@ -1,16 +1,26 @@
-"""The graph as a retriever of a search. It reads the current generation, and abstains where there is none."""
+"""The graph as a retriever of a search: from found passages and a question to passages that are a few steps away.
+
+It reads the current generation, and abstains where there is none.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from sluice.contracts.errors import Corrupted
-from sluice.contracts.graph.model import Expansion, GraphArm, GraphHit
+from sluice.contracts.graph.model import Expansion, GraphArm, GraphCandidate, GraphHit, NodeLabel
 from sluice.graph.generations.publish import FILE, POINTER, current, open_generation
 from sluice.graph.generations.view import GraphView
-from sluice.graph.walk.expand import expand
+from sluice.graph.walk.nodes import Kind, document_of, kind_of
+from sluice.graph.walk.paths import Passage, Trails
+from sluice.graph.walk.push import RESTART, RESTART_IF_FAR, Walked, push
+from sluice.graph.walk.question import Wanted, wanted_by
+from sluice.graph.walk.seeds import seeds_of
 
 NO_GRAPH = "no graph is published"
 DAMAGED = "the graph is damaged"
@@ -64,3 +74,67 @@ class Arm(GraphArm):
                 self._view, self._problem = open_generation(self._folder, generation), ""
         except Corrupted:
             self._problem = DAMAGED
+
+
+MOST_CANDIDATES = 20
+OTHER_KIND = 0.2
+"""Factor on the score of a document that is no test, page or code, where the question asks for that."""
+TESTS_UNASKED = 0.5
+"""Factor on the score of a test, where the question asks for things related to something, and not for tests."""
+FLATTENED = 0.5
+"""Exponent of scores where the question asks for things related to something: of many callers, the one nearest to the
+question comes first."""
+UNASKED = 0.7
+"""Factor on the score of a reached vertex where the question neither asks for related things nor names anything."""
+GUESSED = 0.1
+"""Further factor where a step on the way is a guess."""
+_MOST_WEIGHED = 200
+"""Vertices that are examined, the best: names that lead to no passage are among them."""
+
+
+def expand(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Expansion:
+    """Walk from the hits and from the names in the question, both ways along the edges."""
+    begun = seeds_of(view, question, hits)
+    if begun.reason:
+        return Expansion(abstained=begun.reason, generation=view.name)
+    wanted = wanted_by(question)
+    walked = push(view, begun.seeds, RESTART_IF_FAR if wanted.is_far else RESTART, wanted.is_back)
+    trails = Trails(view, begun, walked)
+    is_asked_for = wanted.is_back is not None
+    unasked = 1.0 if any(start.label is not NodeLabel.DOCUMENT for start in begun.starts) else UNASKED
+    candidates: dict[Passage, GraphCandidate] = {}
+    best = 0.0
+    for vertex, score in _ordered(view, walked, wanted):
+        passage = trails.passage(vertex)
+        if passage is None or passage in candidates:
+            continue
+        best = best or score
+        if len(candidates) >= MOST_CANDIDATES or score <= 0:
+            break
+        sureness = 1.0 if trails.is_sure(vertex) else GUESSED
+        weight = (score / best) ** FLATTENED if is_asked_for else score / best * unasked * sureness
+        path = partial(trails.path, vertex)
+        candidates[passage] = GraphCandidate(view.node(passage.document).key, passage.line, weight, path)
+    if not candidates:
+        return Expansion(abstained="only names that lead to no passage", generation=view.name)
+    return Expansion(tuple(candidates.values()), generation=view.name, is_asked_for=is_asked_for)
+
+
+def _ordered(view: GraphView, walked: Walked, wanted: Wanted) -> list[tuple[int, float]]:
+    """Return vertices and scores, the highest first; documents of another kind than requested get a lower score."""
+    order = np.lexsort((walked.vertices, -walked.scores))[:_MOST_WEIGHED]
+    found = list(zip(walked.vertices[order].tolist(), walked.scores[order].tolist(), strict=True))
+    if wanted.is_back is None:
+        return found
+    documents = [document_of(view, vertex) for vertex, _ in found]
+    fits = {document: _fit(view, document, wanted) for document in set(documents)}
+    fitting = ((vertex, score * fits[document]) for (vertex, score), document in zip(found, documents, strict=True))
+    return sorted(fitting, key=lambda one: -one[1])
+
+
+def _fit(view: GraphView, document: int | None, wanted: Wanted) -> float:
+    """Return the factor by which a document fits the question's kind. `document` is None for a vertex in none."""
+    kind = None if document is None else kind_of(view, document)
+    if wanted.kind is None:
+        return TESTS_UNASKED if kind is Kind.TEST else 1.0
+    return 1.0 if kind is wanted.kind else OTHER_KIND

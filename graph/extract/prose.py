@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from sluice.graph.extract.known_names import known
+from sluice.graph.extract.languages.rules import known
 
 MOST_CHARACTERS = 1_000_000
 """Characters of one text that are read: the longest takes some three seconds. A book has half of that."""

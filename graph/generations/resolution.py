@@ -8,7 +8,7 @@ path; in subclasses; and, for a member of a known class, by its bare name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from sluice.contracts.graph.model import DECORATED, RESULT, UNKNOWN, DocumentRow, EdgeType, NodeLabel, Origin
@@ -20,11 +20,9 @@ from sluice.graph.generations.definitions import (
     Definition,
     Found,
     How,
-    by_source,
     definitions_of,
     folder_of,
     is_unknown,
-    linearise,
     nearest,
     shared_parts,
 )
@@ -58,16 +56,21 @@ class Resolver:
             self.definitions += sorted(set(found))
             further += also
         order = {definition: place for place, definition in enumerate(self.definitions)}
-        paths = [row.path for row in documents]
-        self.keys = sorted({(key, order[definition]) for key, definition in further})
-        """Further keys of definitions, like `python:?.save`, by the definition's place."""
-        self._names = Names(
-            self.definitions,
-            self.keys,
-            paths,
-            aliases=self._bonds(EdgeType.ALIAS_OF),
-            bases=self._bonds(EdgeType.INHERITS, EdgeType.HAS_TYPE),
-        )
+        self._folders = [folder_of(row.path) for row in documents]
+        self._defined: dict[str, list[int]] = {}
+        self._modules: dict[str, list[str]] = {}
+        self._packages: set[str] = set()
+        for place, definition in enumerate(self.definitions):
+            self._defined.setdefault(definition.key, []).append(place)
+            if definition.kind == MODULE and definition.label is NodeLabel.SYMBOL:
+                self._add_module(definition, documents[definition.document].path)
+        for key, place in sorted({(key, order[definition]) for key, definition in further}):
+            held = self._defined.setdefault(key, [])  # further keys of definitions, like `python:?.save`
+            if place not in held[-64:]:
+                held.append(place)
+        self._drop_inner_modules()
+        self._aliases = self._bonds(EdgeType.ALIAS_OF)
+        self._bases = self._bonds(EdgeType.INHERITS, EdgeType.HAS_TYPE)
         self._at: dict[str, dict[int, None]] = {}
         """Documents by their addresses."""
         for place, row in enumerate(documents):
@@ -75,10 +78,18 @@ class Resolver:
                 if edge.type is EdgeType.RESOLVES_TO:
                     self._at.setdefault(edge.source.key, {})[place] = None
         self._near: dict[int, frozenset[int]] = {}
+        self._spent = 0
+        self._asked: set[str] = set()
+        """Keys in progress: aliases that form a cycle lead to nothing."""
+        self._known: dict[str, tuple[tuple[Found, str], ...]] = {}
+        self._resolved: dict[tuple[str, str], tuple[Found, ...]] = {}
+        self._ancestors: dict[str, tuple[str, ...]] = {}
+        self._base_keys: dict[str, list[str]] = {}
+        self._subclasses: dict[str, list[str]] | None = None
 
     def found(self, key: str, document: int) -> tuple[Found, ...]:
         """Return a symbol's or tool's possible meanings in a document (its place); empty: not in the corpus."""
-        return self._names.resolve(key, document)
+        return self._resolve(key, self._folders[document])
 
     def meanings(self, found: Sequence[Found], document: int, least_share: float = 0.0) -> list[Meaning]:
         """Return the likelihood of each found definition for a reference in the document, from `least_share` up."""
@@ -115,86 +126,32 @@ class Resolver:
                 self.definitions[place].document
                 for edge in self._documents[document].edges
                 if edge.type is EdgeType.REFERS_TO and edge.origin in _SURE and edge.target.label in _NAMED
-                for place, how in self._names.resolve(edge.target.key, document)
+                for place, how in self.found(edge.target.key, document)
                 if how is not How.NAME
             }
             known = self._near[document] = frozenset({document, *imported})
         return known
 
-    def _bonds(self, *kinds: EdgeType) -> list[Bond]:
-        return [
-            Bond(edge.source.key, edge.target.key, place)
-            for place, row in enumerate(self._documents)
-            for edge in row.edges
-            if edge.type in kinds
-        ]
-
-
-def _shared_out(found: Sequence[Found]) -> list[Meaning]:
-    """Share equally among all possible meanings; the methods of subclasses get a smaller share among them."""
-    overrides = sum(entry.how is How.OVERRIDE for entry in found)
-    others = len(found) - overrides
-    each = (1 - _OVERRIDE_SHARE if overrides else 1.0) / max(1, others)
-    override = (_OVERRIDE_SHARE if others else 1.0) / max(1, overrides)
-    return [Meaning(place, how, override if how is How.OVERRIDE else each) for place, how in found]
-
-
-def _folders(path: str | None) -> list[str]:
-    return (path or "").split("/")[:-1]
-
-
-class Names:
-    """All names of a corpus. Results depend only on the arguments, in the order of ids; not safe for threads."""
-
-    def __init__(
-        self,
-        definitions: Sequence[Definition],
-        further: Iterable[tuple[str, int]],
-        paths: Sequence[str | None],
-        aliases: Iterable[Bond],
-        bases: Iterable[Bond],
-    ) -> None:
-        """`further` are more keys of definitions, by their place; `paths` those of the documents, in order."""
-        self._definitions = definitions
-        self._folders = [folder_of(path) for path in paths]
-        self._defined: dict[str, list[int]] = {}
-        self._modules: dict[str, list[str]] = {}
-        self._packages: set[str] = set()
-        for place, definition in enumerate(definitions):
-            self._defined.setdefault(definition.key, []).append(place)
-            if definition.kind == MODULE and definition.label is NodeLabel.SYMBOL:
-                self._add_module(definition, paths[definition.document])
-        for key, place in further:
-            held = self._defined.setdefault(key, [])
-            if place not in held[-64:]:
-                held.append(place)
-        self._drop_inner_modules()
-        self._aliases = by_source(aliases)
-        self._bases = by_source(bases)
-        self._spent = 0
-        self._asked: set[str] = set()
-        """Keys in progress: aliases that form a cycle lead to nothing."""
-        self._found: dict[str, tuple[tuple[Found, str], ...]] = {}
-        self._resolved: dict[tuple[str, str], tuple[Found, ...]] = {}
-        self._ancestors: dict[str, tuple[str, ...]] = {}
-        self._base_keys: dict[str, list[str]] = {}
-        self._subclasses: dict[str, list[str]] | None = None
-
-    def resolve(self, key: str, document: int) -> tuple[Found, ...]:
-        """Return the definitions that `key` can mean where `document` names it, in order; empty: not in the corpus."""
-        return self._resolve(key, self._folders[document])
+    def _bonds(self, *kinds: EdgeType) -> dict[str, list[Bond]]:
+        """Return the bonds of these types by the name that they begin at."""
+        bonds: dict[str, list[Bond]] = {}
+        for place, row in enumerate(self._documents):
+            for edge in row.edges:
+                if edge.type in kinds:
+                    bonds.setdefault(edge.source.key, []).append(Bond(edge.target.key, place))
+        return bonds
 
     def _resolve(self, key: str, folder: str) -> tuple[Found, ...]:
         known = self._resolved.get((key, folder))
         if known is not None:
             return known
-        found = self._found.get(key)
+        found = self._known.get(key)
         if found is None:
             self._spent = self._spent + 1 if self._asked else 1
             if key in self._asked or len(self._asked) >= _DEEPEST or self._spent > _MOST_NAMES:
                 return ()
             self._asked.add(key)
-            found = self._found[key] = self._look_up(key)
+            found = self._known[key] = self._look_up(key)
             self._asked.discard(key)
         resolved = self._resolved[key, folder] = nearest(found, folder, key)
         return resolved
@@ -246,13 +203,13 @@ class Names:
             for source in (key, f"{key}.{DECORATED}")
             for alias in self._aliases.get(source, ())
             for place, how in self._resolve(alias.target, self._folders[alias.document])
-            if how is not How.NAME and self._definitions[place].key != key
+            if how is not How.NAME and self.definitions[place].key != key
         ]
 
     def _given(self, called: str) -> Iterator[Found]:
         """Yield the callables that a call of `called` returns. For a decorator this is its wrapper."""
         for place, how in self._resolve(called, ""):
-            own = self._definitions[place].key
+            own = self.definitions[place].key
             if how is How.NAME:
                 continue
             for alias in self._aliases.get(f"{own}.{RESULT}", ()):
@@ -273,7 +230,7 @@ class Names:
                         seen.add(target)
                         queue.append(target)
                         if f"{target}.{name}" in self._defined or f"{target}.{name}" in self._aliases:
-                            found.append(Bond(module, target, star.document))
+                            found.append(Bond(target, star.document))
         return found
 
     def _modules_named(self, key: str) -> list[str]:
@@ -286,7 +243,7 @@ class Names:
             held = self._defined.get(ancestor + rest)
             if held:
                 found = [*(Found(place, How.INHERITED) for place in held), *self._in_place_of(ancestor + rest)]
-                is_class = any(self._definitions[place].kind == CLASS for place in self._defined.get(holder, ()))
+                is_class = any(self.definitions[place].kind == CLASS for place in self._defined.get(holder, ()))
                 for named in [holder] if is_class else self._bases_of(holder):
                     found += self._overriding(named + rest)
                 return found
@@ -300,17 +257,23 @@ class Names:
             return found
         for subclass in self._below(holder):
             held = self._defined.get(f"{subclass}.{member}", ())
-            found += [Found(place, How.OVERRIDE) for place in held if self._definitions[place].kind == METHOD]
+            found += [Found(place, How.OVERRIDE) for place in held if self.definitions[place].kind == METHOD]
             if len(found) >= _MOST_OVERRIDES:
                 break
         return found
 
-    def _lines_of(self, holder: str) -> tuple[str, ...]:
-        known = self._ancestors.get(holder)
-        if known is None:
+    def _lines_of(self, holder: str, depth: int = 0) -> tuple[str, ...]:
+        """Return the class and its ancestors: depth first, each after all that inherit from it, as Python's order is.
+
+        That is C3 (Barrett et al., 1996) wherever C3 finds an order but in rare lattices.
+        """
+        if holder not in self._ancestors:
             self._ancestors[holder] = (holder,)  # for classes that name each other as bases
-            known = self._ancestors[holder] = linearise(holder, self._bases_of)
-        return known
+            order = [holder]
+            for base in self._bases_of(holder) if depth < _MOST_LEVELS else ():
+                order += self._lines_of(base, depth + 1)
+            self._ancestors[holder] = (holder, *list(dict.fromkeys(reversed(order[1:])))[::-1])
+        return self._ancestors[holder]
 
     def _bases_of(self, holder: str) -> list[str]:
         known = self._base_keys.get(holder)
@@ -319,7 +282,7 @@ class Names:
         keys: list[str] = []
         for bond in self._bases.get(holder, ()):
             found = self._resolve(bond.target, self._folders[bond.document])
-            keys += [self._definitions[place].key for place, _ in found] or [bond.target]
+            keys += [self.definitions[place].key for place, _ in found] or [bond.target]
         self._base_keys[holder] = keys
         return keys
 
@@ -360,7 +323,7 @@ class Names:
 
     def _is_value(self, holder: str) -> bool:
         """Return whether the name means something of the corpus that may have members by other names than its own."""
-        return any(self._definitions[place].kind != MODULE for place, _ in self._resolve(holder, ""))
+        return any(self.definitions[place].kind != MODULE for place, _ in self._resolve(holder, ""))
 
     def _below(self, holder: str) -> list[str]:
         if self._subclasses is None:
@@ -400,6 +363,19 @@ class Names:
                 del self._modules[end]
 
 
+def _shared_out(found: Sequence[Found]) -> list[Meaning]:
+    """Share equally among all possible meanings; the methods of subclasses get a smaller share among them."""
+    overrides = sum(entry.how is How.OVERRIDE for entry in found)
+    others = len(found) - overrides
+    each = (1 - _OVERRIDE_SHARE if overrides else 1.0) / max(1, others)
+    override = (_OVERRIDE_SHARE if others else 1.0) / max(1, overrides)
+    return [Meaning(place, how, override if how is How.OVERRIDE else each) for place, how in found]
+
+
+def _folders(path: str | None) -> list[str]:
+    return (path or "").split("/")[:-1]
+
+
 _DEEPEST = 12
 """Aliases of aliases: the longest chain in the standard library has 4."""
 _MOST_NAMES = 500
@@ -412,3 +388,5 @@ _MOST_OVERRIDES = 64
 """Most replacements of one method: the nearest ones."""
 _MOST_SUBCLASSES = 256
 """Most subclasses of one base: a corpus may be full of them."""
+_MOST_LEVELS = 50
+"""Levels of inheritance that are followed."""

@@ -20,30 +20,8 @@ from sluice.contracts.graph.model import (
     document_node,
 )
 
-LABELS = (NodeLabel.DOCUMENT, NodeLabel.SYMBOL, NodeLabel.URL, NodeLabel.TOOL, NodeLabel.CONVERSATION)
-TYPES = (
-    EdgeType.REFERS_TO,
-    EdgeType.LINKS_TO,
-    EdgeType.DEFINED_IN,
-    EdgeType.CITED_BY,
-    EdgeType.RESOLVES_TO,
-    EdgeType.ALIAS_OF,
-    EdgeType.INHERITS,
-    EdgeType.HAS_TYPE,
-)
-ORIGINS = (
-    Origin.SCOPE,
-    Origin.IMPORT,
-    Origin.SELF,
-    Origin.DEFINITION,
-    Origin.LINK,
-    Origin.TOOL,
-    Origin.RUN,
-    Origin.TEST,
-    Origin.NAME,
-    Origin.MENTION,
-)
-
+LABELS, TYPES, ORIGINS = tuple(NodeLabel), tuple(EdgeType), tuple(Origin)
+"""Files hold the place of each member: a new one comes last in its enumeration."""
 LABEL_CODES = {label: code for code, label in enumerate(LABELS)}
 TYPE_CODES = {kind: code for code, kind in enumerate(TYPES)}
 ORIGIN_CODES = {origin: code for code, origin in enumerate(ORIGINS)}

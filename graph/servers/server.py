@@ -24,14 +24,19 @@ from sluice.contracts.errors import Unavailable
 from sluice.contracts.graph.api import NearDocument, NearestDocuments, NearLink
 from sluice.contracts.graph.model import CitationRow, Edge, EdgeType, Node, NodeLabel, Origin
 from sluice.graph.servers.client import ROWS_AT_ONCE, BoltClient, CheckAddress, Rows, dicts, portions, run_rows
-from sluice.graph.servers.feed import Fed, Feed, ServerDocument, document_row, edge_row, ends
 from sluice.graph.servers.statements import (
     NAMED,
     VECTOR_INDEX,
     Dialect,
     EdgeKind,
+    Fed,
+    Feed,
+    ServerDocument,
     create_edges,
     delete_edges,
+    document_row,
+    edge_row,
+    ends,
     statement,
     statements,
 )

@@ -27,7 +27,7 @@ from sluice.contracts.trust import Verdict
 from sluice.graph.extract.extract import extract_edges, parser_version
 from sluice.graph.generations.publish import Generation, current, open_generation
 from sluice.graph.servers.client import portions
-from sluice.graph.servers.feed import Fed, Feed, ServerDocument
+from sluice.graph.servers.statements import Fed, Feed, ServerDocument
 from sluice.index.local.reader import IndexReader
 from sluice.index.search.passages import join_chunks
 from sluice.ledger.graph.reading import GraphRow, Identity, Standing, Totals

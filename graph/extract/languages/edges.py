@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
 from sluice.graph.extract.addresses import name_address, path_address, path_beside
-from sluice.graph.extract.known_names import known
 from sluice.graph.extract.languages.c import included
 from sluice.graph.extract.languages.reading import RULES, VALUES, Definition, Reading, Reference
-from sluice.graph.extract.languages.rules import Imported, joined, stem_of
+from sluice.graph.extract.languages.rules import Imported, joined, known, stem_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node as SyntaxNode

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.contracts.graph.model import Origin
+from sluice.text.pattern_file import PatternFile
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+known = PatternFile(Path(__file__).parents[1] / "known_names.toml").words
+"""Returns words of one entry of `known_names.toml`: builtin names of a language, types of Python, roles of markup."""
 
 
 class Imported(NamedTuple):

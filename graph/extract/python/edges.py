@@ -24,8 +24,7 @@ from sluice.contracts.graph.model import (
     symbol,
     unknown,
 )
-from sluice.graph.extract.known_names import known
-from sluice.graph.extract.languages.rules import line_of, stem_of
+from sluice.graph.extract.languages.rules import known, line_of, stem_of
 from sluice.graph.extract.python.inference import (
     KEPT_BY,
     PROPERTIES,
@@ -50,8 +49,8 @@ from sluice.graph.extract.python.reading import (
     string_content,
     text,
 )
-from sluice.graph.extract.python.tools import tool_edges
 from sluice.graph.extract.statements import put_together
+from sluice.graph.extract.tool_lists import registered_tool_edges
 from sluice.text.grammar import parse
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def python_edges(document: GraphDocument, tree: Tree | None = None) -> list[Edge
             chain(
                 definition_edges(document, reading, inference),
                 wrapping_edges(document, reading, inference),
-                tool_edges(document, reading),
+                registered_tool_edges(document, reading),
                 References(reading, inference).edges(document),
             )
         )

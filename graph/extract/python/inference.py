@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.contracts.graph.model import Origin
-from sluice.graph.extract.known_names import known
+from sluice.graph.extract.languages.rules import known
 from sluice.graph.extract.python.reading import (
     Binding,
     Defined,

@@ -13,9 +13,8 @@ import pytest
 from pydantic import SecretStr
 
 from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol, unknown
-from sluice.graph.servers.feed import ServerDocument
 from sluice.graph.servers.server import GraphServer
-from sluice.graph.servers.statements import DialectName
+from sluice.graph.servers.statements import DialectName, ServerDocument
 from sluice.graph.settings import GraphSettings
 from tests.support.bolt.server import Behaviour, FakeBoltServer
 from tests.support.bolt.store import Store, Table, edge_value, node_value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.graph.generations.definitions import linearise
 from tests.support.graph_rows import File, candidates_of, rows
 
 
@@ -158,8 +157,13 @@ def test_names_of_other_packages_have_no_definition() -> None:
     assert meant("numpy.einsum", "a.py", File("a.py").defines("einsum", 1, 2)) == []
 
 
-def test_c3_without_an_order_falls_back_to_breadth_first() -> None:
-    bases = {"X": ["A", "B"], "Y": ["B", "A"], "Z": ["X", "Y"], "Loop": ["Loop"]}
-    assert linearise("X", lambda name: bases.get(name, [])) == ("X", "A", "B")
-    assert linearise("Z", lambda name: bases.get(name, [])) == ("Z", "X", "Y", "A", "B")
-    assert linearise("Loop", lambda name: bases.get(name, [])) == ("Loop",)
+def test_bases_in_orders_that_contradict_each_other_and_a_class_that_is_its_own_base_come_to_an_end() -> None:
+    files = (
+        File("a.py").defines("A", 1, 2, "class").defines("A.run", 2, 2, "method").defines("B", 3, 4, "class"),
+        File("x.py").defines("X", 1, 2, "class").inherits("X", "a.A", 1).inherits("X", "a.B", 1),
+        File("y.py").defines("Y", 1, 2, "class").inherits("Y", "a.B", 1).inherits("Y", "a.A", 1),
+        File("z.py").defines("Z", 1, 2, "class").inherits("Z", "x.X", 1).inherits("Z", "y.Y", 1),
+        File("loop.py").defines("Loop", 1, 2, "class").inherits("Loop", "loop.Loop", 1),
+    )
+    assert meant("z.Z.run", "z.py", *files) == [("a.py", "a.A.run", "INHERITED")]
+    assert meant("loop.Loop.walk", "loop.py", *files) == []

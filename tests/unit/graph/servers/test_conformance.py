@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from sluice.contracts.graph.model import CitationRow, Edge, EdgeType, Node, NodeLabel, Origin, document_node
-from sluice.graph.servers.feed import Feed
 from sluice.graph.servers.server import GraphServer
+from sluice.graph.servers.statements import Feed
 from tests.support.bolt.world import (
     MODEL,
     WHOLE_EDGES,

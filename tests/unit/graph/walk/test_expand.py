@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sluice.contracts.graph.model import CitationRow, EdgeType, Expansion, GraphHit, NodeLabel, Origin
+from sluice.graph.arm import UNASKED, expand
 from sluice.graph.generations.view import GraphView
-from sluice.graph.walk.expand import UNASKED, expand
 from sluice.graph.walk.question import names_in
 from tests.support.graph_rows import File, view_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sluice.contracts.graph.model import Expansion, GraphHit, Origin
+from sluice.graph.arm import expand
 from sluice.graph.generations.view import GraphView
-from sluice.graph.walk.expand import expand
 from sluice.graph.walk.nodes import Kind
 from sluice.graph.walk.question import Wanted, wanted_by
 from tests.support.graph_rows import File, view_of
