@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 
 from bench.private.made_up import text
-from sluice.trust.private.numbers import LENGTHS, has_iban_digits, has_luhn_digit
+from sluice.trust.private.kinds import LENGTHS, has_iban_digits, has_luhn_digit
 
 DIGITS = "0123456789"
 Maker = Callable[[random.Random], str]

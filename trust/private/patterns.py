@@ -26,8 +26,7 @@ from sluice.contracts.errors import InvalidSetting
 from sluice.contracts.trust import PrivateSpan
 from sluice.text.plain import plain, unwrapped
 from sluice.text.readings import Reading
-from sluice.trust.private.addresses import find_emails, find_ip_addresses
-from sluice.trust.private.numbers import find_cards, find_ibans, find_phones, find_ssns
+from sluice.trust.private.kinds import KINDS, find_kinds
 from sluice.trust.settings import TrustSettings
 
 RULE_FILES = ("gitleaks.toml", "own.toml")
@@ -125,17 +124,6 @@ def _compiled(expressions: list[str]) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(expression, re.ASCII) for expression in expressions)
 
 
-KINDS: dict[str, Callable[[str], Iterator[tuple[int, int]]]] = {
-    "email": find_emails,
-    "iban": find_ibans,
-    "card": find_cards,
-    "ssn": find_ssns,
-    "ip": find_ip_addresses,
-    "phone": find_phones,
-}
-"""Kinds of private data, in the order of precedence in an overlap."""
-
-
 class PatternFinder:
     """Finds cards, accounts, addresses, numbers and secrets by patterns and their check digits. Safe for threads."""
 
@@ -146,19 +134,18 @@ class PatternFinder:
 
     def find(self, text: str) -> tuple[PrivateSpan, ...]:
         """Return the spans in order, without overlaps."""
-        spans = [*find_secrets(text), *_find_kinds(text)]
+        spans = [*_find_all(text)]
         if read := plain(text):
-            spans += _moved(read, [*find_secrets(read.text), *_find_kinds(read.text)])
+            spans += _moved(read, _find_all(read.text))
         if joined := unwrapped(text):
             found = _moved(joined, (one for one in find_secrets(joined.text) if one.kind not in _GENERIC))
             spans += (one for one in found if "\n" in text[one.start : one.end])
         return keep_apart(spans)
 
 
-def _find_kinds(text: str) -> Iterator[PrivateSpan]:
-    for kind, find in KINDS.items():
-        for start, end in find(text):
-            yield PrivateSpan(kind=kind, start=start, end=end)
+def _find_all(text: str) -> Iterator[PrivateSpan]:
+    yield from find_secrets(text)
+    yield from (PrivateSpan(kind=kind, start=start, end=end) for kind, start, end in find_kinds(text))
 
 
 def _moved(read: Reading, spans: Iterable[PrivateSpan]) -> list[PrivateSpan]:

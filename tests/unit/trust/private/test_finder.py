@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from bench.private.made_up import SECRETS
+from sluice.trust.private.kinds import LENGTHS, has_iban_digits
 from sluice.trust.private.mask import mask
-from sluice.trust.private.numbers import LENGTHS, has_iban_digits
 from sluice.trust.private.patterns import PatternFinder
 from sluice.trust.settings import TrustSettings
 
