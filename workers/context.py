@@ -9,16 +9,35 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from tokenizers import Tokenizer
+
+from sluice.contracts.gate import PolicyState
+from sluice.contracts.learning.control import FlagName
 from sluice.evaluation.chat_endpoint import ChatEndpoint
+from sluice.evaluation.ragas.bridge import RagasBridge
 from sluice.gate.directives import CrawlLimits
 from sluice.gate.profile import Profile, load_former_profiles, load_profiles
 from sluice.gate.veto import policy_state
+from sluice.graph.servers.server import GraphServer
+from sluice.index.search.reranker import Reranker
+from sluice.ingest.egress.crawl_account import current_egress_grant
+from sluice.ingest.egress.proxy import EgressProxy
+from sluice.ingest.embed.embed import BreakingEmbedder, make_embedder
+from sluice.ingest.embed.port import Embedder, Vectors
+from sluice.ingest.embed.tokens import count_tokens, shared_tokenizer
+from sluice.ingest.settings import Purpose
+from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.ledger import Ledger
+from sluice.memory.find import SearchIndex
+from sluice.memory.ports import AskModel
+from sluice.trust.private.patterns import build_finder
 from sluice.workers.runtime.backpressure import Admission
 from sluice.workers.runtime.blob_store import BlobStore, TransientPages
 from sluice.workers.runtime.claims import check_cancelled
@@ -40,30 +59,14 @@ from sluice.workers.wiring.models import (
 from sluice.workers.wiring.snapshot_upload import Shipper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
     import httpx2
-    from tokenizers import Tokenizer
 
     from sluice.contracts import ingest
-    from sluice.contracts.gate import PolicyState
-    from sluice.contracts.learning.control import FlagName
-    from sluice.evaluation.ragas.bridge import RagasBridge
-    from sluice.graph.servers.server import GraphServer
     from sluice.index.qdrant.server import ServerCollection
-    from sluice.index.search.reranker import Reranker
     from sluice.ingest.crawl.crawler import Crawler
-    from sluice.ingest.egress.proxy import EgressProxy
-    from sluice.ingest.embed.embed import BreakingEmbedder
-    from sluice.ingest.embed.port import Embedder, Vectors
     from sluice.ingest.http.fetch import Fetcher
     from sluice.ingest.politeness.hosts import HostStats
-    from sluice.ingest.settings import Purpose
-    from sluice.ledger.known_pages import PageMemory
-    from sluice.memory.find import SearchIndex
     from sluice.memory.memory import Memory
-    from sluice.memory.ports import AskModel
     from sluice.workers.broker.transport import Transport
 
 Built = TypeVar("Built")
@@ -208,8 +211,6 @@ class Context:
     @lazy
     def egress(self) -> EgressProxy:
         """The egress proxy, started: the one way out of this process. Under the policy `deny` it refuses everything."""
-        from sluice.ingest.egress.proxy import EgressProxy
-
         proxy = EgressProxy(self.settings.egress, on_refusal=log_refusal)
         proxy.start()
         self._closing.callback(proxy.stop)
@@ -217,7 +218,6 @@ class Context:
 
     def fetcher(self, purpose: Purpose) -> Fetcher:
         """Return the HTTP client through the egress proxy for one purpose."""
-        from sluice.ingest.egress.crawl_account import current_egress_grant
         from sluice.ingest.http.fetch import Fetcher
 
         with self.lock:
@@ -280,8 +280,6 @@ class Context:
     @lazy
     def tokenizer(self) -> Tokenizer:
         """The embedding model's tokenizer."""
-        from sluice.ingest.embed.tokens import shared_tokenizer
-
         return shared_tokenizer()
 
     @lazy
@@ -295,8 +293,6 @@ class Context:
         return self._make_embedder(for_questions=True) if self.settings.embed.uses_endpoint else self.embedder
 
     def _make_embedder(self, *, for_questions: bool) -> Embedder:
-        from sluice.ingest.embed.embed import make_embedder
-
         return make_embedder(
             self.settings.embed,
             self.settings.model_dir,
@@ -326,7 +322,6 @@ class Context:
     def hide(self, text: str) -> str:
         """Mask the parts of a text that no outside service may see."""
         from sluice.trust.private.mask import hide
-        from sluice.trust.private.patterns import build_finder
 
         return hide(text, self.settings.trust.mask, build_finder(self.settings.trust))
 
@@ -349,7 +344,6 @@ class Context:
     def ragas(self) -> RagasBridge:
         """Judges whether passages support the answers: by the package `ragas` if it and a judge are there, else by
         comparing sentences. Outgoing text is masked."""
-        from sluice.evaluation.ragas.bridge import RagasBridge
         from sluice.evaluation.ragas.environment import FOLDER, AnsweredQuestion, RagasScore, find_python, judge_answers
 
         settings, enabled = self.settings, self.flags.enabled("ragas")
@@ -396,7 +390,6 @@ class Context:
 
         `derives`: the next request of a memory derives the learnings of new iterations; else a worker does so.
         """
-        from sluice.ingest.embed.tokens import count_tokens
 
         def open_memory(folder: Path, project: str) -> Memory:
             from sluice.memory.embedded.guarded import sanitise_with_trust

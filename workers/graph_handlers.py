@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -25,16 +24,14 @@ from sluice.contracts.event import Done, Event, Gap, Next, Outcome, Retry
 from sluice.contracts.index import GraphDirected, GraphPublished
 from sluice.graph.generations.publish import POINTER, Generation, discard, lock_folder, publish, verified
 from sluice.ledger.graph.reading import Totals, Written
+from sluice.ledger.graph.store import Change, Graphs
+from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
 from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.observers import utc_now
+from sluice.workers.wiring.corpora import CorpusReaders, Reader
 from sluice.workers.wiring.graph_documents import IndexedDocuments
-
-if TYPE_CHECKING:
-    from sluice.ledger.graph.store import Change, Graphs
-    from sluice.ledger.ledger import Ledger
-    from sluice.workers.wiring.corpora import CorpusReaders, Reader
-    from sluice.workers.wiring.graphs import GraphArms
+from sluice.workers.wiring.graphs import GraphArms
 
 log = structlog.get_logger(__name__)
 

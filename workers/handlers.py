@@ -10,32 +10,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Done, Event, Next, Outcome, Postponable
 from sluice.contracts.gate import BudgetState, CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
+from sluice.contracts.index import Answer
 from sluice.contracts.learning.events import ResponseJudged, ResponseJudgementDirected
+from sluice.evaluation.ragas.bridge import RagasBridge
 from sluice.evaluation.ragas.environment import AnsweredQuestion
 from sluice.gate.decide import decide, deciding_model
 from sluice.gate.directives import CrawlLimits, make_directives
 from sluice.gate.profile import Profile, choose_profile
+from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
 from sluice.workers import graph_handlers, index_handlers, memory_handlers, page_handlers
+from sluice.workers.context import Context
+from sluice.workers.runtime.blob_store import BlobStore
+from sluice.workers.runtime.flags import FlagReader
+from sluice.workers.settings import Settings
 from sluice.workers.steps.answer import Answering
 from sluice.workers.steps.probe import GateMemory, Probe
 from sluice.workers.steps.steering import Steering
 from sluice.workers.wiring.inject import with_dependencies
-
-if TYPE_CHECKING:
-    from sluice.contracts.index import Answer
-    from sluice.evaluation.ragas.bridge import RagasBridge
-    from sluice.ledger.ledger import Ledger
-    from sluice.workers.context import Context
-    from sluice.workers.runtime.blob_store import BlobStore
-    from sluice.workers.runtime.flags import FlagReader
-    from sluice.workers.settings import Settings
-
 
 Handler = Callable[[Event, "Context"], Outcome | Postponable]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,30 +18,26 @@ from sluice.contracts.document import ChunkBatch, ChunkedDocument, DocumentFacts
 from sluice.contracts.event import Done, Event, Gap, Next, Outcome, Retry
 from sluice.contracts.index import DocumentIndexed, SnapshotPublished
 from sluice.contracts.operations.forget import ForgottenKind
+from sluice.index.journal.records import Vectors
 from sluice.index.search.filters import is_selected
 from sluice.ingest.chunk.chunk import embedding_texts
+from sluice.ledger.known_pages import PageMemory
+from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
 from sluice.trust.source_trust import refusal_to_replace, submission_id_for
 from sluice.workers.graph_handlers import erase_from_graph
 from sluice.workers.page_handlers import Pages, first_crawled_at
+from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.negative_list import batch_without_forgotten, refused_documents
 from sluice.workers.runtime.observers import utc_now
+from sluice.workers.settings import Settings
 from sluice.workers.steps.answer import tell_stale_answers
 from sluice.workers.steps.embed import ChunkEmbedder, load_chunks
 from sluice.workers.steps.inspect import Inspection
-from sluice.workers.wiring.corpora import Corpora, CorpusWriters
+from sluice.workers.wiring.corpora import Corpora, CorpusWriters, Writer
 from sluice.workers.wiring.graphs import GraphArms, graph_directives
-
-if TYPE_CHECKING:
-    from sluice.index.journal.records import Vectors
-    from sluice.ledger.known_pages import PageMemory
-    from sluice.ledger.ledger import Ledger
-    from sluice.workers.runtime.blob_store import BlobStore
-    from sluice.workers.settings import Settings
-    from sluice.workers.wiring.corpora import Writer
-    from sluice.workers.wiring.snapshot_upload import Shipper
-
+from sluice.workers.wiring.snapshot_upload import Shipper
 
 STILL_OPEN_SECONDS = 0.5
 """Pause before the next look for open events of forgotten documents; an event takes about as long."""

@@ -17,11 +17,11 @@ from sluice.contracts.ingest import DocumentsRemoved
 from sluice.ingest.chunk.chunk import Tokenized
 from sluice.memory.qdrant_schema import collection_name, document_of_learning, document_of_record, is_indexed
 from sluice.workers.steps.chunk import EmbeddingDirector
+from sluice.workers.wiring.corpora import CorpusReaders
 from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
     from sluice.memory.journal.feature_memory import FeatureMemory
-    from sluice.workers.wiring.corpora import CorpusReaders
     from sluice.workers.wiring.memories import MemoryModel, ProjectMemories
 
 

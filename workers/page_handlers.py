@@ -10,7 +10,6 @@ import base64
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from opentelemetry import trace
 
@@ -26,23 +25,20 @@ from sluice.ingest.crawl.crawled_page import withdrawal_in
 from sluice.ingest.crawl.crawler import CrawledPage, Crawler, UnchangedPage, directions_from
 from sluice.ingest.crawl.page_visit import BudgetMeter
 from sluice.ingest.egress.crawl_account import EgressReport, egress_context
+from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.search.search import SearchFailed
+from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.learning.flags import flag_gap
+from sluice.ledger.ledger import Ledger
+from sluice.trust.settings import CorpusPolicy
+from sluice.workers.runtime.blob_store import BlobStore, TransientPages
+from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.runtime.negative_list import forgotten_page
 from sluice.workers.runtime.observers import count_failed_search, utc_now
+from sluice.workers.settings import Settings
 from sluice.workers.steps.chunk import Chunker, documents_of_snippets, gap_of
+from sluice.workers.wiring.corpora import CorpusReaders
 from sluice.workers.wiring.inject import Step
-
-if TYPE_CHECKING:
-    from sluice.ingest.egress.proxy import EgressProxy
-    from sluice.ledger.known_pages import PageMemory
-    from sluice.ledger.ledger import Ledger
-    from sluice.trust.settings import CorpusPolicy
-    from sluice.workers.runtime.blob_store import BlobStore, TransientPages
-    from sluice.workers.runtime.flags import FlagReader
-    from sluice.workers.settings import Settings
-    from sluice.workers.wiring.corpora import CorpusReaders
-
 
 _OF_THE_WEB = frozenset({"crawl", "search"})
 """Sources whose documents the site may withdraw; a submission under the same address belongs to its sender."""

@@ -30,6 +30,7 @@ from sluice.evaluation.chat_endpoint import JudgeSettings
 from sluice.gate.settings import BudgetSettings, DefenceSettings, GateSettings
 from sluice.graph.settings import GraphSettings, address_of
 from sluice.index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
+from sluice.ingest.egress.rules import unsaid_entry
 from sluice.ingest.settings import (
     ChunkSettings,
     CrawlSettings,
@@ -195,8 +196,6 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _entries_for_services_say_so(self) -> Settings:
-        from sluice.ingest.egress.rules import unsaid_entry
-
         services = {
             "search": self.search.searxng_url,
             "rerank": self.rerank.url,

@@ -24,11 +24,11 @@ from sluice.workers.broker.transport import Transport
 from sluice.workers.processes.kernel import all_processes, belongs_to, child_name
 from sluice.workers.processes.shutdown import DEAF, hand_back, stacks
 from sluice.workers.runtime.observers import utc_now
+from sluice.workers.settings import Settings
 from sluice.workers.task import SETTLE_PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from sluice.workers.processes.worker_process import WorkerProcess
-    from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -21,12 +20,10 @@ from sluice.contracts.ingest import ChunksEmbedded, EgressRefused, PageCrawled, 
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.gate.decide import HEURISTIC, deciding_model
+from sluice.ingest.egress.rules import Refusal
 from sluice.otel import metrics
 from sluice.trust.gates import RETRIEVAL_POISONING, SOURCE_TRUST
 from sluice.workers.settings import Settings
-
-if TYPE_CHECKING:
-    from sluice.ingest.egress.rules import Refusal
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,6 @@ to the history of their runs, which `sluice prune` removes), nor copies that wer
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -20,10 +19,13 @@ from sluice.contracts.event import Next
 from sluice.contracts.ingest import ForgetDirected
 from sluice.contracts.operations import forget as forgetting
 from sluice.graph.generations.publish import MANIFEST, Generation, open_generation
+from sluice.graph.servers.server import GraphServer
 from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import list_generation_names, read_current_name
 from sluice.index.journal.records import make_facts
 from sluice.index.local.reader import Found, find_in_generations, find_in_journal
+from sluice.index.remote.object_store import open_store
+from sluice.index.remote.snapshots import list_stored_generations
 from sluice.index.search.filters import is_selected
 from sluice.ledger.events.outbox import Entry
 from sluice.workers.context import Context
@@ -31,9 +33,6 @@ from sluice.workers.service.callers import Caller
 from sluice.workers.service.documents import usable_url
 from sluice.workers.service.service import Service
 from sluice.workers.wiring.corpora import FALLBACK_FOLDER, CorpusReaders
-
-if TYPE_CHECKING:
-    from sluice.graph.servers.server import GraphServer
 
 _WEB = ("http://", "https://")
 
@@ -199,9 +198,6 @@ class _Search:
 
     def _in_object_store(self, url: str) -> forgetting.Trace:
         """Find generations in the store that are not on disk here; those on disk were searched."""
-        from sluice.index.remote.object_store import open_store
-        from sluice.index.remote.snapshots import list_stored_generations
-
         store = open_store(url, self._context.settings.object_store)
         stored, here = list_stored_generations(store, self._corpus), set(list_generation_names(self._layout))
         unknown = [name for name in stored if name not in here]

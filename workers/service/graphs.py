@@ -8,29 +8,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluice.contracts.api import RunAccepted
 from sluice.contracts.errors import InvalidInput, InvalidQuestion, NotFound, PolicyRefused, SluiceError, Unavailable
 from sluice.contracts.event import Next
 from sluice.contracts.graph import api
 from sluice.contracts.graph.model import EdgeType
+from sluice.graph.arm import DAMAGED, NO_GRAPH
 from sluice.graph.cypher.engine_file import newest_files
 from sluice.graph.extract.extract import parser_version, what_is_missing
+from sluice.graph.generations.view import GraphView
+from sluice.graph.servers.server import GraphServer
+from sluice.graph.walk.nodes import Direction
 from sluice.ledger.events.fair_queue import NO_KEY
 from sluice.ledger.graph.reading import EMPTY_SHA256, row_sha256, sum_sha256
 from sluice.otel import metrics
+from sluice.workers.context import Context
+from sluice.workers.service.callers import Caller
 from sluice.workers.service.service import Service
+from sluice.workers.wiring.corpora import Reader
 from sluice.workers.wiring.graph_documents import GraphLag, IndexedDocuments, measure_lag, published_in
 from sluice.workers.wiring.graphs import directives, is_graphed, nothing_but_published
-
-if TYPE_CHECKING:
-    from sluice.graph.generations.view import GraphView
-    from sluice.graph.servers.server import GraphServer
-    from sluice.graph.walk.nodes import Direction
-    from sluice.workers.context import Context
-    from sluice.workers.service.callers import Caller
-    from sluice.workers.wiring.corpora import Reader
 
 SMALL_LAG = 100
 """Largest lag, in documents, that may precede bulk: a second or so of work."""
@@ -204,8 +203,6 @@ class GraphDesk:
         return self._context.readers.existing(corpus)
 
     def _view(self, corpus: str) -> GraphView:
-        from sluice.graph.arm import NO_GRAPH
-
         view, problem = self._context.graphs.arm(corpus).view()
         if view is not None:
             return view
@@ -267,8 +264,6 @@ def check_graph_server(context: Context) -> api.GraphServerHealth:
 
     The message says which of them serves, and names the server's host and port; it holds no secret.
     """
-    from sluice.graph.arm import DAMAGED
-
     server = context.graph_server
     if server is None:
         names = [name for name in context.readers.names() if is_graphed(name)]

@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from sluice.contracts.api import Health, HealthCheck
 from sluice.contracts.errors import DiskFull, SluiceError
+from sluice.graph.arm import DAMAGED
 from sluice.ingest.politeness.hosts import MOST_DAYS
 from sluice.workers.broker.direct_query import QueryPool
 from sluice.workers.broker.transport import BROKER_ERRORS
@@ -135,8 +136,6 @@ def _snapshots(context: Context) -> HealthCheck:
 
 def _graphs(context: Context) -> HealthCheck:
     """Check the published graph of each corpus. One that is behind or not published yet is well: it is disposable."""
-    from sluice.graph.arm import DAMAGED
-
     corpora, damaged = {}, []
     for corpus in filter(is_graphed, context.readers.names()):
         view, problem = context.graphs.arm(corpus).view()

@@ -12,9 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import structlog
+from tokenizers import Tokenizer
 
 from sluice.contracts.base import fields_of, shared_fields
 from sluice.contracts.budget import Spend
@@ -37,13 +38,8 @@ from sluice.otel import metrics
 from sluice.workers.runtime.observers import utc_now
 from sluice.workers.steps.domain import add_insights, preferred_passages
 from sluice.workers.steps.retrieve import GRAPH_FLAG_OFF, Retriever, make_prompt
-from sluice.workers.wiring.corpora import CorpusReaders
+from sluice.workers.wiring.corpora import CorpusReaders, Reader
 from sluice.workers.wiring.inject import Step
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from sluice.workers.wiring.corpora import Reader
 
 log = structlog.get_logger(__name__)
 

@@ -17,9 +17,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import structlog
+from tokenizers import Tokenizer
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import ChunkBatch, Document, Provenance, snippet_id_for
@@ -31,17 +32,13 @@ from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize, chunk_batch
 from sluice.ingest.embed.batching import Portion, in_portions
 from sluice.ingest.embed.tokens import tokenizer_sha256
 from sluice.ingest.extract.extract import extract_document
+from sluice.ledger.ledger import Ledger
+from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.claims import check_cancelled, is_cancelled
 from sluice.workers.runtime.negative_list import without_forgotten
+from sluice.workers.settings import Settings
 from sluice.workers.wiring.inject import Step
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from sluice.ledger.ledger import Ledger
-    from sluice.workers.runtime.blob_store import BlobStore
-    from sluice.workers.settings import Settings
-    from sluice.workers.wiring.models import EmbeddingService
+from sluice.workers.wiring.models import EmbeddingService
 
 log = structlog.get_logger(__name__)
 

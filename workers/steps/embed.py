@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,21 +29,17 @@ from sluice.contracts.event import Body, Done, Event, Next
 from sluice.contracts.trust import with_warning
 from sluice.ingest.chunk.chunk import embedding_texts, select_chunks
 from sluice.ingest.embed.batching import Portion, end_of_portion
+from sluice.ingest.embed.port import Vectors
+from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
 from sluice.trust.confidence import is_calibrated
 from sluice.trust.topic_change import LEAST_CHUNKS, RULE, alien_positions
+from sluice.workers.context import Context
+from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.steps.chunk import documents_of_snippets
+from sluice.workers.wiring.corpora import CorpusReaders, Reader
 from sluice.workers.wiring.inject import Step, assemble
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sluice.ingest.embed.port import Vectors
-    from sluice.ledger.ledger import Ledger
-    from sluice.workers.context import Context
-    from sluice.workers.runtime.blob_store import BlobStore
-    from sluice.workers.wiring.corpora import CorpusReaders, Reader
-    from sluice.workers.wiring.models import EmbeddingService
+from sluice.workers.wiring.models import EmbeddingService
 
 
 def load_chunks(reference: BlobRef, blobs: BlobStore) -> ChunkBatch:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
@@ -22,20 +22,18 @@ from sluice.contracts.operations.quarantine import QuarantineState
 from sluice.contracts.trust import Finding, Verdict
 from sluice.contracts.trust import Inspection as Found
 from sluice.ingest.chunk.chunk import select_chunks
+from sluice.ledger.ledger import Ledger
 from sluice.ledger.trust.quarantine import HeldChunk
 from sluice.otel import metrics
+from sluice.trust.settings import CorpusPolicy
+from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.negative_list import batch_without, batch_without_forgotten, refused_documents
+from sluice.workers.settings import Settings
 from sluice.workers.steps.embed import load_chunks
+from sluice.workers.wiring.corpora import CorpusReaders
 from sluice.workers.wiring.inject import Step
-
-if TYPE_CHECKING:
-    from sluice.ledger.ledger import Ledger
-    from sluice.trust.settings import CorpusPolicy
-    from sluice.workers.runtime.blob_store import BlobStore
-    from sluice.workers.settings import Settings
-    from sluice.workers.wiring.corpora import CorpusReaders
-    from sluice.workers.wiring.models import GuardedInspection
+from sluice.workers.wiring.models import GuardedInspection
 
 log = structlog.get_logger(__name__)
 

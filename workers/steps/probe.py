@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
@@ -19,6 +19,7 @@ from sluice.contracts.memory.api import Recollection
 from sluice.contracts.memory.model import IterationOutcome
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Retrieval
+from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
 from sluice.gate.decide import (
     MOST_TOKENS,
     choose_plan,
@@ -47,23 +48,20 @@ from sluice.gate.signals import read_signals
 from sluice.index.search.reader import RawHit
 from sluice.ingest.embed.port import Vectors
 from sluice.ledger.known_pages import PageMemory
+from sluice.ledger.ledger import Ledger
 from sluice.memory.embedded.guarded import sanitise_with_trust
 from sluice.memory.qdrant_schema import collection_name
 from sluice.memory.recall.rank import rank
 from sluice.otel import metrics
+from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.runtime.observers import utc_now
+from sluice.workers.settings import Settings
 from sluice.workers.steps.domain import measure_domain
 from sluice.workers.steps.retrieve import Retriever
 from sluice.workers.wiring.corpora import CorpusReaders
 from sluice.workers.wiring.inject import Step
 from sluice.workers.wiring.memories import IndexSearch, ProjectMemories
 from sluice.workers.wiring.models import EmbeddingService
-
-if TYPE_CHECKING:
-    from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
-    from sluice.ledger.ledger import Ledger
-    from sluice.workers.runtime.flags import FlagReader
-    from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 

@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import structlog
+from tokenizers import Tokenizer
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import InvalidInput, Overloaded, SluiceError, Unavailable
@@ -25,6 +26,7 @@ from sluice.contracts.retrieval import PromptMessage, Query, Retrieval, Strategy
 from sluice.index.folder import CorpusLayout
 from sluice.index.journal.journal import JournalTail
 from sluice.index.search.compose_answer import compose_answer
+from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS
 from sluice.ingest.embed.tokens import count_tokens
 from sluice.otel import metrics
 from sluice.trust.prompts.build import build, least_tokens
@@ -34,14 +36,9 @@ from sluice.workers.broker.transport import ReadRequest
 from sluice.workers.context import Context
 from sluice.workers.settings import Settings
 from sluice.workers.steps.trusted import apply_trust, count_gates, describe_question
-from sluice.workers.wiring.corpora import CorpusReaders
+from sluice.workers.wiring.corpora import CorpusReaders, Reader
 from sluice.workers.wiring.inject import Step, assemble
 from sluice.workers.wiring.models import EmbeddingService
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from sluice.workers.wiring.corpora import Reader
 
 log = structlog.get_logger(__name__)
 
@@ -265,8 +262,6 @@ class DirectReads:
             journal.close()
 
     def _wait_with(self, request: ReadRequest) -> None:
-        from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS
-
         until = min(request.expires_at - REPLY_MARGIN_SECONDS, self._clock() + RELOAD_TIMEOUT_SECONDS)
         with self._changed:
             if len(self._waiting) >= MOST_WAITING:

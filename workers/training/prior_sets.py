@@ -32,6 +32,7 @@ from sluice.index.journal.records import Vectors
 from sluice.index.local.writer import IndexWriter
 from sluice.ingest.chunk.chunk import chunk_document
 from sluice.ingest.embed.port import Embedder
+from sluice.ingest.embed.tokens import shared_tokenizer
 from sluice.ingest.extract.extract import extract_document
 from sluice.workers.context import Context
 from sluice.workers.settings import Settings
@@ -208,8 +209,6 @@ def _questions_of_another(folders: Sequence[Path], folder: Path, most: int) -> l
 def _chunk_and_embed(
     documents: Sequence[Document], embedder: Embedder, settings: Settings
 ) -> Iterator[tuple[ChunkedDocument, Vectors]]:
-    from sluice.ingest.embed.tokens import shared_tokenizer
-
     chunked = [chunk_document(one, extract_document(one), settings.chunk, shared_tokenizer()) for one in documents]
     chunked = [one for one in chunked if one.chunks]
     texts = [text for one in chunked for text in one.embedding_texts()]

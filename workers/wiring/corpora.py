@@ -10,31 +10,37 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 import structlog
 
+from sluice.contracts.document import DocumentFacts
 from sluice.contracts.errors import Corrupted, Fenced, NotFound, Overloaded, SluiceError
-from sluice.index.folder import CorpusLayout, list_corpora
+from sluice.contracts.graph.model import GraphArm
+from sluice.index.folder import CorpusLayout, is_handover_requested, list_corpora
+from sluice.index.journal.files import read_journal
+from sluice.index.local.build_alias import read_last_offset
+from sluice.index.search.reranker import Reranker
+from sluice.ingest.embed.embed import fingerprint_of_corpus
+from sluice.ingest.embed.minilm import FINGERPRINTS
 from sluice.trust.floods import SMALLEST_CORPUS, TopPassages
 from sluice.trust.source_trust import source_trust_of
+from sluice.workers.runtime.observers import count_fallback
 from sluice.workers.settings import Settings
+from sluice.workers.wiring.graphs import NotSearched, is_graphed
 from sluice.workers.wiring.inject import Step
 
 if TYPE_CHECKING:
-    from sluice.contracts.document import DocumentFacts
-    from sluice.contracts.graph.model import GraphArm
     from sluice.index.local.reader import IndexReader
     from sluice.index.local.writer import IndexWriter
     from sluice.index.qdrant.reader import QdrantReader
     from sluice.index.qdrant.server import ServerCollection
     from sluice.index.qdrant.writer import QdrantWriter
-    from sluice.index.search.reranker import Reranker
-
-    Reader = IndexReader | QdrantReader
-    Writer = IndexWriter | QdrantWriter
 
 log = structlog.get_logger(__name__)
+
+Reader: TypeAlias = "IndexReader | QdrantReader"
+Writer: TypeAlias = "IndexWriter | QdrantWriter"
 
 HANDOVER_SECONDS = 1.0
 """Pause before a retry on a corpus that is being handed over, which takes about as long."""
@@ -106,10 +112,6 @@ class CorpusTruth:
         return known
 
     def _problem(self, corpus: str, reached: int) -> str:
-        from sluice.index.journal.files import read_journal
-        from sluice.index.local.build_alias import read_last_offset
-        from sluice.workers.wiring.graphs import is_graphed
-
         if not reached or not is_graphed(corpus):
             return ""
         layout = CorpusLayout(self._root, corpus)
@@ -183,9 +185,6 @@ class CorpusReaders:
 
         It needs one if its own model is an endpoint's and `embed.fallback` is "local".
         """
-        from sluice.ingest.embed.embed import fingerprint_of_corpus
-        from sluice.ingest.embed.minilm import FINGERPRINTS
-
         chosen = self._settings.embed.of_corpus(corpus)
         wanted = (chosen.provider, chosen.fallback, self._settings.index.engine) == ("openai", "local", "local")
         if not wanted or self.beside is None:
@@ -228,8 +227,6 @@ class CorpusReaders:
             collection = self._collections.of(corpus)
             return QdrantReader(collection, corpus, settings.query, self._reranker(), self._trust)
         from sluice.index.local.reader import IndexReader
-        from sluice.workers.runtime.observers import count_fallback
-        from sluice.workers.wiring.graphs import NotSearched
 
         why = settings.graph_hindrance
         return IndexReader(
@@ -251,8 +248,6 @@ def has_version(held: DocumentFacts | None, wanted: DocumentFacts) -> bool:
 
 
 def _no_graph(corpus: str) -> GraphArm:
-    from sluice.workers.wiring.graphs import NotSearched
-
     return NotSearched("the fallback's index has no graph")
 
 
@@ -353,8 +348,6 @@ class CorpusWriters:
 
     def _is_wanted(self, corpus: str) -> bool:
         """Return whether another process waits to write to the corpus."""
-        from sluice.index.folder import is_handover_requested
-
         return is_handover_requested(CorpusLayout(self._root, corpus))
 
     def close_one(self, corpus: str) -> None:
@@ -375,7 +368,6 @@ class CorpusWriters:
             return QdrantWriter(settings.index_root, corpus, self._collections.of(corpus))
         from sluice.index.local.working_set import WritePolicy
         from sluice.index.local.writer import IndexWriter
-        from sluice.workers.runtime.observers import count_fallback
 
         policy = WritePolicy(keep_generations=settings.index.keep_generations)
         return IndexWriter(self._root, corpus, policy, on_fallback=count_fallback)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from sluice.contracts.document import ChunkBatch, ChunkedDocument
 from sluice.index.folder import CorpusLayout
 from sluice.index.journal.records import make_facts
 from sluice.index.local.reindex import read_live_documents
-from sluice.workers.wiring.corpora import has_version
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sluice.workers.wiring.corpora import CorpusReaders, CorpusWriters, Writer
-    from sluice.workers.wiring.models import EmbeddingService
+from sluice.workers.wiring.corpora import CorpusReaders, CorpusWriters, Writer, has_version
+from sluice.workers.wiring.models import EmbeddingService
 
 BATCH_CHUNKS = 128
 """Chunks that are embedded at a time; a kill loses some seconds of work at most."""

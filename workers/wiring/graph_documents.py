@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import structlog
@@ -22,23 +22,18 @@ from pydantic_core import to_json
 from sluice.contracts.document import Chunk, DocumentFacts, sha256_text
 from sluice.contracts.errors import Corrupted
 from sluice.contracts.event import Gap
-from sluice.contracts.graph.model import GraphDocument
+from sluice.contracts.graph.model import CitationRow, GraphDocument
 from sluice.contracts.trust import Verdict
 from sluice.graph.extract.extract import extract_edges, parser_version
 from sluice.graph.generations.publish import Generation, current, open_generation
 from sluice.graph.servers.client import portions
+from sluice.graph.servers.server import GraphServer
 from sluice.graph.servers.statements import Fed, Feed, ServerDocument
 from sluice.index.local.reader import IndexReader
 from sluice.index.search.passages import join_chunks
-from sluice.ledger.graph.reading import GraphRow, Identity, Standing, Totals
-from sluice.ledger.graph.store import Change
-
-if TYPE_CHECKING:
-    from sluice.contracts.graph.model import CitationRow
-    from sluice.graph.servers.server import GraphServer
-    from sluice.ledger.graph.reading import FullRow
-    from sluice.ledger.graph.store import Graphs
-    from sluice.workers.wiring.corpora import Reader
+from sluice.ledger.graph.reading import FullRow, GraphRow, Identity, Standing, Totals
+from sluice.ledger.graph.store import Change, Graphs
+from sluice.workers.wiring.corpora import Reader
 
 log = structlog.get_logger(__name__)
 

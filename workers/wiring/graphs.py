@@ -6,22 +6,21 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.graph.model import Expansion, GraphArm, GraphHit
 from sluice.contracts.index import DocumentIndexed, GraphDirected
+from sluice.graph.arm import DAMAGED, NO_GRAPH, Arm
+from sluice.graph.cypher.engine_file import discard, newest_files
+from sluice.graph.generations.publish import POINTER
+from sluice.graph.servers.client import CheckAddress
+from sluice.graph.servers.server import GraphServer
 from sluice.graph.settings import GraphSettings, address_of
+from sluice.ingest.egress.rules import EgressRules
+from sluice.ingest.settings import EgressSettings
 from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sluice.graph.arm import Arm
-    from sluice.graph.servers.client import CheckAddress
-    from sluice.graph.servers.server import GraphServer
-    from sluice.ingest.settings import EgressSettings
 
 MOST_DOCUMENTS = 1_000
 """Most documents of one event: some ten seconds of work."""
@@ -42,22 +41,16 @@ class GraphArms:
 
     def discard_cypher(self, corpus: str) -> None:
         """Discard the file for Cypher, as its copies from the index are outdated. It is missing for seconds."""
-        from sluice.graph.cypher.engine_file import discard, newest_files
-
         for written in newest_files(self.folder(corpus)):
             discard(written.folder.parent)
 
     def arm(self, corpus: str) -> Arm:
         """Return the arm that walks the graph of a corpus and gives its current generation."""
-        from sluice.graph.arm import Arm
-
         with self._lock:
             return self._open.setdefault(corpus, Arm(self.folder(corpus)))
 
     def published_name(self, corpus: str) -> str | None:
         """Return the name of the current generation; None if there is none."""
-        from sluice.graph.generations.publish import POINTER
-
         try:
             return os.readlink(self.folder(corpus) / POINTER)
         except OSError:
@@ -97,8 +90,6 @@ class NotSearched(GraphArm):
 
 
 def _reason(found: Expansion) -> str:
-    from sluice.graph.arm import DAMAGED, NO_GRAPH
-
     if found.abstained == NO_GRAPH:
         return "absent"
     return "damaged" if found.abstained == DAMAGED else "unconnected"
@@ -121,8 +112,6 @@ def address_rules(url: str, egress: EgressSettings) -> CheckAddress:
     Any other address comes from the server itself, which may name members of its cluster: those need an entry
     `graph=host:port`.
     """
-    from sluice.ingest.egress.rules import EgressRules
-
     rules, named = EgressRules(egress), address_of(url)
     has_list = egress.policy == "listed" or bool(egress.allow_domains)
 

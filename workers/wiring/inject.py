@@ -10,10 +10,9 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from sluice.contracts.event import Event
+from sluice.contracts.event import Event
 
 Result = TypeVar("Result")
 

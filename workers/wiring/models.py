@@ -14,25 +14,31 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 import structlog
+from tokenizers import Tokenizer
 
 from sluice.contracts.budget import Ceilings, Spend
+from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.errors import Corrupted, InvalidSetting, Unavailable
+from sluice.gate.profile import Profile
+from sluice.index.search.onnx_scorer import OnnxScorer
+from sluice.index.search.reranker import HttpScorer, Post, Reranker, Scorer
 from sluice.index.settings import RerankSettings
+from sluice.ingest.circuit_breaker import Breaker, BreakerRule
+from sluice.ingest.embed.batching import LOCAL_PORTION, Portion, embedding_at_most, portion_of_a_second
+from sluice.ingest.embed.embed import fingerprint_of_corpus
+from sluice.ingest.embed.minilm import FINGERPRINTS, MiniLM
+from sluice.ingest.embed.port import Embedded, Embedder, Vectors
 from sluice.ingest.settings import EmbedSettings
 from sluice.otel import metrics
+from sluice.trust.guard.guard import ModelGuard, RuleGuard
+from sluice.trust.inspect import Inspector
+from sluice.trust.private.patterns import build_finder
+from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.observers import count_circuit_opened
+from sluice.workers.settings import Settings
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from sluice.contracts.document import ChunkedDocument
-    from sluice.gate.profile import Profile
-    from sluice.index.search.reranker import Post, Reranker, Scorer
-    from sluice.ingest.embed.batching import Portion
-    from sluice.ingest.embed.port import Embedded, Embedder, Vectors
     from sluice.ingest.http.fetch import Fetcher
-    from sluice.trust.inspect import Inspector
-    from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -81,14 +87,10 @@ class EmbeddingService:
 
     def fingerprint(self, corpus: str) -> str:
         """Return the fingerprint of the model that the corpus is bound to, or will be."""
-        from sluice.ingest.embed.embed import fingerprint_of_corpus
-
         return self._model_of_corpus(corpus) or fingerprint_of_corpus(self._settings, corpus)
 
     def portion(self, corpus: str, fingerprint: str | None = None) -> Portion:
         """Return the portion that is embedded at once for the corpus, by its model or the fallback's."""
-        from sluice.ingest.embed.batching import LOCAL_PORTION, portion_of_a_second
-
         settings = self._settings.of_corpus(corpus)
         is_local = self._is_local_instead(settings, fingerprint)
         return LOCAL_PORTION if is_local else portion_of_a_second(settings)
@@ -98,8 +100,6 @@ class EmbeddingService:
 
         Tokens are only counted where that matters: for the local model they cost nothing, nor does a fallback.
         """
-        from sluice.ingest.embed.batching import embedding_at_most
-
         settings = self._settings.of_corpus(corpus)
         if self._is_local_instead(settings, fingerprint):
             return Spend()
@@ -110,8 +110,6 @@ class EmbeddingService:
 
     def _is_local_instead(self, settings: EmbedSettings, fingerprint: str | None) -> bool:
         """Return whether a fingerprint is the local model's, where the settings name an endpoint."""
-        from sluice.ingest.embed.minilm import FINGERPRINTS
-
         is_local = fingerprint in FINGERPRINTS.values() and fingerprint != settings.openai_fingerprint
         return is_local and settings.provider != "local"
 
@@ -155,10 +153,6 @@ class GuardedInspection:
 
 def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> GuardedInspection:
     """Build the inspector of this process. `embedder` returns the configured embedder; nothing is loaded yet."""
-    from sluice.trust.guard.guard import ModelGuard, RuleGuard
-    from sluice.trust.inspect import Inspector
-    from sluice.trust.private.patterns import build_finder
-
     private = build_finder(settings.trust)
     whole, rules_alone = Inspector(ModelGuard(), private), Inspector(RuleGuard(), private)
     return GuardedInspection(whole, rules_alone, _local_vectors(settings, embedder))
@@ -166,9 +160,6 @@ def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> Gua
 
 def _local_vectors(settings: Settings, embedder: Callable[[], Embedder]) -> Callable[[Sequence[str]], Vectors]:
     """Return a function that embeds texts by the local model: a local embedder's own, so that no model loads twice."""
-    from sluice.ingest.embed.minilm import FINGERPRINTS, MiniLM
-    from sluice.workers.runtime.claims import check_cancelled
-
     embed = settings.embed
     fingerprint = FINGERPRINTS[embed.precision]
     if embed.provider == "local":
@@ -197,9 +188,6 @@ def build_reranker(
     """
     if settings.provider == "none":
         return None
-    from sluice.index.search.reranker import Reranker
-    from sluice.ingest.circuit_breaker import Breaker, BreakerRule
-
     rule = BreakerRule(window=20, least=5, pause_seconds=PAUSE_SECONDS)
     return Reranker(
         _scorer(settings, fetcher, hide),
@@ -253,9 +241,6 @@ class MaskedScorer:
 
 
 def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher], hide: Callable[[str], str]) -> Scorer:
-    from sluice.index.search.onnx_scorer import OnnxScorer
-    from sluice.index.search.reranker import HttpScorer
-
     if settings.provider == "onnx" and settings.model_dir is not None:
         return OnnxScorer(settings.model_dir)
     scorer = HttpScorer(posting(fetcher), settings.url or "", settings.shape, settings.model, settings.key)

@@ -11,16 +11,14 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
 
 from sluice.contracts.errors import SluiceError
+from sluice.index.remote.object_store import ObjectStore, open_store
+from sluice.index.remote.snapshots import prune, push
+from sluice.index.settings import ObjectStoreSettings
 from sluice.otel import metrics
-
-if TYPE_CHECKING:
-    from sluice.index.remote.object_store import ObjectStore
-    from sluice.index.settings import ObjectStoreSettings
 
 log = structlog.get_logger(__name__)
 
@@ -68,13 +66,9 @@ class Shipper:
 
     @cached_property
     def _store(self) -> ObjectStore:
-        from sluice.index.remote.object_store import open_store
-
         return open_store(self._url or "", self._settings)
 
     def _push(self, corpus: str) -> None:
-        from sluice.index.remote.snapshots import push
-
         with self._lock:
             generation = self._wanted.pop(corpus)
         try:
@@ -91,8 +85,6 @@ class Shipper:
 
     def _prune(self, corpus: str) -> None:
         """Remove old generations now and then, so that the store holds at most twice as many as are kept."""
-        from sluice.index.remote.snapshots import prune
-
         if corpus in self._to_be_alone:
             prune(corpus, self._store, 1)
             self._to_be_alone.discard(corpus)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -39,12 +40,10 @@ from sluice.ledger.events.fair_queue import NO_KEY
 from sluice.memory.journal.write import journal_path
 from sluice.memory.qdrant_schema import collection_name
 from sluice.otel import metrics
+from sluice.workers.context import Context
 from sluice.workers.runtime.observers import utc_now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sluice.workers.context import Context
     from sluice.workers.service.memories import MemoryDesk
 
 log = structlog.get_logger(__name__)

@@ -13,29 +13,25 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import structlog
+from prometheus_client import Gauge
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import Conflict
 from sluice.contracts.learning.control import Cause, Rollout
 from sluice.contracts.plan import Plan
 from sluice.evaluation.evaluator import Evaluator, Windowing, summarise_windows
+from sluice.evaluation.run_totals import Interval, Summary
 from sluice.gate.learned.rollout import advance, note_verdict, stop
 from sluice.gate.settings import BudgetSettings
 from sluice.ledger.audit import SLUICE
 from sluice.ledger.learning.outcomes import Outcomes, Place
+from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
+from sluice.workers.context import Context
 from sluice.workers.runtime.flags import NAMES, FlagReader
 from sluice.workers.service.learning.control import JudgedStage, change_rollout, judge_rollout
-
-if TYPE_CHECKING:
-    from prometheus_client import Gauge
-
-    from sluice.evaluation.run_totals import Interval, Summary
-    from sluice.ledger.ledger import Ledger
-    from sluice.workers.context import Context
 
 log = structlog.get_logger(__name__)
 

@@ -36,15 +36,15 @@ from sluice.contracts.errors import InvalidSetting, Overloaded, PolicyRefused, S
 from sluice.graph.cypher.build import DocumentFacts, build_in_child
 from sluice.graph.cypher.engine_file import CypherFile, newest_files
 from sluice.graph.extract.extract import what_is_missing
+from sluice.graph.servers.server import GraphServer
+from sluice.ledger.graph.reading import Totals
 from sluice.otel import metrics
+from sluice.workers.context import Context
 from sluice.workers.runtime.observers import utc_now
 from sluice.workers.wiring.graph_documents import feed_server, published_in
 from sluice.workers.wiring.graphs import is_graphed
 
 if TYPE_CHECKING:
-    from sluice.graph.servers.server import GraphServer
-    from sluice.ledger.graph.reading import Totals
-    from sluice.workers.context import Context
     from sluice.workers.service.graphs import GraphDesk
 
 log = structlog.get_logger(__name__)

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import structlog
 
 from sluice.contracts.learning.control import DefenceName, Pin, Step
 from sluice.contracts.learning.events import DefenceHealed, DefenceTripped
+from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.evaluation import defence as rules
 from sluice.evaluation.defence import DefenceState, Scope
 from sluice.evaluation.evaluator import GRACE_SECONDS
@@ -26,12 +26,9 @@ from sluice.ledger.audit import ControlChange
 from sluice.ledger.learning.defences import DefenceRow, Position
 from sluice.ledger.learning.outcomes import Place
 from sluice.otel import metrics
+from sluice.workers.context import Context
 from sluice.workers.runtime.gate_control import Key, key_of
 from sluice.workers.service.learning.control import announce_control, subject_of
-
-if TYPE_CHECKING:
-    from sluice.contracts.learning.run_outcome import RunOutcome
-    from sluice.workers.context import Context
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -24,11 +24,9 @@ from sluice.evaluation.review import Incident, ReviewPacket, WeightChange, read_
 from sluice.evaluation.run_totals import RunTotals, Summary, summarise, total_by
 from sluice.gate.decide import decide, depends_on_sentences
 from sluice.gate.profile import PROFILES_DIR, Profile, choose_profile, load_profile, load_profiles
+from sluice.ledger.ledger import Ledger
 from sluice.trust.redteam import RedTeamReport
-
-if TYPE_CHECKING:
-    from sluice.ledger.ledger import Ledger
-    from sluice.workers.context import Context
+from sluice.workers.context import Context
 
 _RUNS_AT_ONCE = 100
 _WEIGHED = ("weights", "thresholds", "scales", "calibration")

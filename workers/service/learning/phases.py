@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import Corrupted
 from sluice.contracts.learning.events import ResponseJudged
@@ -17,10 +16,8 @@ from sluice.evaluation import phases
 from sluice.evaluation.learned_gate import METADATA, find_model
 from sluice.evaluation.retrieval.report import read_retrieval_report
 from sluice.evaluation.run_totals import RunTotals, total_by
+from sluice.workers.context import Context
 from sluice.workers.service.learning.evaluation import decided_runs
-
-if TYPE_CHECKING:
-    from sluice.workers.context import Context
 
 HELD_OUT = "five folds, own"
 """Name of this measure in the metadata of a model."""
