@@ -62,7 +62,7 @@ INNOCENT = [
         "max-width:60em",
     ),
     *("text-indent:-2em", "left:-20px", "margin:0 auto", "margin-left:-20px"),
-    *("top:100px", "transform:translate3d(0,0,0)", "transform:rotate(90deg)", "transform:scale(0.8)", "scale:1.02"),
+    *("top:100px", "transform:translate3d(0,0,0)", "transform:rotate(0deg)", "transform:scale(1)", "scale:1.02"),
     *("clip:auto", "clip-path:none", "color:rgb(0,0,0)", "color:rgb(0 0 0)", "color:rgba(0,0,0,.87)", "color:gray"),
     *("color:#fff;background:#222", "background:white url(x.png)", "color:#000f", "background:url(a;display:none)")[:3],
     *("dis/**/play:none", "d isplay:none", "border:1px solid", "--display:none", "line-height:1", "flex:1 0 1px"),
