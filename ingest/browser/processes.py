@@ -196,7 +196,6 @@ class Excess:
     at: float
     """By `time.monotonic`."""
     took_bytes: int
-    whole_browser: bool
 
 
 class BrowserWatch:
@@ -303,7 +302,7 @@ class BrowserWatch:
     def _end_the_largest(self, took: dict[int, int], total: int) -> None:
         largest = max(took, key=lambda pid: took[pid])
         is_page = is_renderer(self._commands[largest])
-        self.excess = Excess(time.monotonic(), total, whole_browser=not is_page)
+        self.excess = Excess(time.monotonic(), total)
         self._kill(largest if is_page else self._browser)
 
     def _kill(self, pid: int) -> None:

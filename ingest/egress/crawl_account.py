@@ -123,13 +123,6 @@ class Caps:
     hosts: int
     connections: int
 
-    @classmethod
-    def of(cls, limits: EgressLimits, most_requests: int, max_requests: int | None, max_bytes: int | None) -> Caps:
-        """Return the configured caps, or the caller's where they are smaller."""
-        requests = most_requests if max_requests is None else min(most_requests, max_requests)
-        most_bytes = limits.max_bytes_per_crawl if max_bytes is None else min(limits.max_bytes_per_crawl, max_bytes)
-        return cls(requests, most_bytes, limits.max_hosts_per_crawl, limits.max_connections_per_crawl)
-
 
 class Account:
     """The proxy's side of an account. Everything but `report` belongs to the proxy's event loop.

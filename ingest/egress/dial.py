@@ -119,10 +119,6 @@ class Dialler:
         finally:
             self._fair_slots.give(account, target=target.host)
 
-    def stop(self) -> None:
-        """Stop looking up names."""
-        self._names.stop()
-
     async def _judged_addresses(self, target: Target, account: Account) -> tuple[str, ...]:
         """Return the addresses of a host after judging every one of them."""
         if not account.may_ask_for(target.host):

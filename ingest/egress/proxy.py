@@ -97,17 +97,21 @@ class EgressProxy:
         """Return the proxy's address with the secret of `purpose`. Raises Unavailable if the proxy does not run."""
         return self._url_of(purpose)
 
-    def open(
-        self, purpose: Purpose, *, run_id: str = "", max_bytes: int | None = None, max_requests: int | None = None
-    ) -> EgressAccount:
+    def open(self, purpose: Purpose, *, run_id: str = "", max_bytes: int | None = None) -> EgressAccount:
         """Open an account for one crawl alone, with a token of its own, until it is closed. Refusals carry `run_id`.
 
-        `max_bytes` (both directions) and `max_requests` may lower the configured caps, not raise them. Raises
+        `max_bytes` (both directions) may lower the configured cap, not raise it. Raises
         PolicyRefused (`egress`) if the policy is `deny`, and Unavailable if the proxy does not run.
         """
         require_open(self._settings)
         name = f"{purpose}-{next(self._opened)}"
-        caps = Caps.of(self._limits, self._settings.max_requests_per_crawl, max_requests, max_bytes)
+        limits, most_bytes = self._limits, self._limits.max_bytes_per_crawl
+        caps = Caps(
+            requests=self._settings.max_requests_per_crawl,
+            bytes=most_bytes if max_bytes is None else min(most_bytes, max_bytes),
+            hosts=limits.max_hosts_per_crawl,
+            connections=limits.max_connections_per_crawl,
+        )
         account = Account(purpose, run_id=run_id, caps=caps)
         self._accounts[name] = secrets.token_urlsafe(24), account
         try:
@@ -191,7 +195,6 @@ class EgressProxy:
         # Python's own server never closes a connection that it accepts while it is closing.
         await self._end_tasks(self._clients.tasks)
         server.close()
-        self._dialler.stop()
         self._clients.cut()
         await self._end_tasks(set)
 

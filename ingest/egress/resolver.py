@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import queue
 import socket
 import threading
 from collections import Counter
@@ -106,19 +105,12 @@ Resolver = Callable[[str, int], Awaitable[tuple[str, ...]]]
 Found = tuple[str, ...] | Exception
 
 
-_Question = tuple[str, int, Callable[[Found], None]]
-"""A name and port for a thread to look up, and the callback for the answer."""
-
-
 class BoundedResolver:
-    """Looks names up, `threads` at a time. Belongs to the event loop that calls it."""
+    """Looks names up, each in a thread of its own, `threads` at a time. Belongs to the event loop that calls it."""
 
     def __init__(self, threads: int) -> None:
         self._threads = FairSlots(threads)
         self._at_most = max(1, threads // 4)
-        self._questions: queue.SimpleQueue[_Question | None] = queue.SimpleQueue()
-        self._started = 0
-        self._busy = 0
 
     async def look_up(self, name: str, port: int, *, asker: Hashable, absolute: bool = True) -> tuple[str, ...]:
         """Return every address of `name`, without repeats, in the order to be tried.
@@ -126,11 +118,11 @@ class BoundedResolver:
         With `absolute` search domains and the hosts file do not apply, as if the name ended with a dot. Raises OSError
         if the name is not known or the resolver does not answer, UnicodeError if it cannot be a name.
         """
+        await self._threads.take(asker, at_most=self._at_most, target=name)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[tuple[str, ...]] = loop.create_future()
 
         def settle(found: Found) -> None:
-            self._busy -= 1
             self._threads.give(asker, target=name)
             if answer.done():
                 return  # the caller gave up
@@ -139,34 +131,18 @@ class BoundedResolver:
             else:
                 answer.set_result(found)
 
-        def tell(found: Found) -> None:
+        def ask() -> None:
+            found = _addresses(name + "." if absolute else name, port)
             with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
                 loop.call_soon_threadsafe(settle, found)
 
-        await self._threads.take(asker, at_most=self._at_most, target=name)
-        self._hand_over((name + "." if absolute else name, port, tell))
+        threading.Thread(target=ask, name="resolve", daemon=True).start()
         return await answer
 
-    def stop(self) -> None:
-        """End the threads, each after its current answer."""
-        for _ in range(self._started):
-            self._questions.put(None)
-        self._started = 0
 
-    def _hand_over(self, question: _Question) -> None:
-        self._busy += 1
-        if self._busy > self._started:
-            self._started += 1
-            threading.Thread(target=_answer_all, args=(self._questions,), name="resolve", daemon=True).start()
-        self._questions.put(question)
-
-
-def _answer_all(questions: queue.SimpleQueue[_Question | None]) -> None:
-    """Answer questions until the queue yields None."""
-    while (question := questions.get()) is not None:
-        name, port, settle = question
-        try:
-            entries = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-            settle(tuple(dict.fromkeys(str(entry[4][0]) for entry in entries)))
-        except (OSError, UnicodeError) as error:
-            settle(error)
+def _addresses(name: str, port: int) -> Found:
+    try:
+        entries = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        return error
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))

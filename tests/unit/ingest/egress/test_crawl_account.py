@@ -180,14 +180,14 @@ class TestRefusals:
 
 class TestCaps:
     def test_requests_beyond_the_cap_are_refused(self, site: Any, run_proxy: RunProxy) -> None:
-        with run_proxy(max_requests_per_crawl=3).open("crawl", max_requests=1_000) as account:
+        with run_proxy(max_requests_per_crawl=3).open("crawl") as account:
             answers = [get(account.url, site.url()) for _ in range(5)]
         assert [b" 404 " in answer for answer in answers] == [True] * 3 + [False] * 2
         assert all(b"X-Sluice-Refused: requests" in answer for answer in answers[3:])
         assert len(site.asked) == 3
 
     def test_a_caller_may_lower_a_cap(self, site: Any, run_proxy: RunProxy) -> None:
-        with run_proxy().open("crawl", max_requests=0) as account:
+        with run_proxy(max_requests_per_crawl=0).open("crawl") as account:
             assert b"X-Sluice-Refused: requests" in get(account.url, site.url())
         assert site.asked == []
 
