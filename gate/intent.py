@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -73,12 +72,7 @@ def find_time_words(query: str, time: TimeModel) -> dict[str, TimeWords]:
     """Return the groups of time words that the query has a phrase of, by name. A phrase matches whole words; one in
     Chinese or Japanese, which write no spaces, matches anywhere in the text."""
     text = _words(query)
-    words = [*dict.fromkeys(text.split()), ""]
-    return {
-        name: group
-        for name, group in time.words.items()
-        if any(sought in text for word in words for sought in _by_first_word(group.phrases).get(word, ()))
-    }
+    return {name: group for name, group in time.words.items() if any(one in text for one in _sought(group.phrases))}
 
 
 def find_time_anchors(query: str, present_year: int) -> tuple[bool, bool]:
@@ -99,16 +93,9 @@ def _words(query: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _by_first_word(phrases: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
-    """Index the phrases, as `_words` writes them, by their first word; by the empty string those in Chinese or
-    Japanese, which may occur within a word."""
-    sought: dict[str, list[str]] = defaultdict(list)
-    for words in map(_words, phrases):
-        if _WITHOUT_SPACES.search(words):
-            sought[""].append(words.strip())
-        else:
-            sought[next(iter(words.split()), "")].append(words)
-    return sought
+def _sought(phrases: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the phrases as `_words` writes them; those in Chinese or Japanese without the spaces around them."""
+    return tuple(words.strip() if _WITHOUT_SPACES.search(words) else words for words in map(_words, phrases))
 
 
 def _nearest(intent_similarity: Mapping[str, float], profile: Profile, time_bound: bool) -> tuple[str, float]:
