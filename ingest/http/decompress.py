@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import brotli
 import zstandard
@@ -27,8 +28,9 @@ to a megabyte of text."""
 _ZSTD_WINDOW_BYTES = 8_388_608
 """Largest window of a decoder (RFC 9659, 3)."""
 _ZSTD_INPUT_BYTES = 128
-"""Input per step, because the decoder cannot be stopped: 4 bytes of input are 128 KiB at most (RFC 8878, 3.1.1.2), so
-these are 4 MiB."""
+"""Input per step: 4 bytes of input are 128 KiB at most (RFC 8878, 3.1.1.2), so these are 4 MiB."""
+_ZLIB_INPUT_BYTES = 4_096
+"""Input per step: deflate packs 1,032 bytes at most into one, so these are 4 MiB."""
 _GZIP_OR_ZLIB = 47
 _RAW_DEFLATE = -15
 
@@ -92,24 +94,26 @@ class Inflater:
 class _Streams:
     """Streams of one format, one after the other.
 
-    `begin` needs the first `start_bytes` of a stream; after the first stream only data that starts with one of
-    `follows` is another.
+    `begin` gets the first `start_bytes` of a stream and returns its decoder, which takes `input_bytes` per step, as it
+    cannot be stopped within one; after the first stream only data that starts with one of `follows` is another.
     """
 
     def __init__(
         self,
         name: str,
-        begin: Callable[[bytes], _ZlibStream | _ZstdStream],
+        begin: Callable[[bytes], Any],
         *,
         start_bytes: int,
+        input_bytes: int,
         follows: tuple[bytes, ...] = (),
     ) -> None:
         self._name = name
         self._begin = begin
         self._start_bytes = start_bytes
+        self._input_bytes = input_bytes
         self._follows = follows
         self._start = b""
-        self._stream: _ZlibStream | _ZstdStream | None = None
+        self._decoder: Any = None
         self._begun = 0
         self._is_over = False
 
@@ -118,21 +122,23 @@ class _Streams:
 
         Raises UnknownEncoding, and so does `finish` if the body is truncated.
         """
-        while data and not self._is_over:
-            if self._stream is None:
-                data = self._begin_stream(data)
+        rest = memoryview(data)
+        while rest and not self._is_over:
+            if self._decoder is None:
+                rest = memoryview(self._begin_stream(bytes(rest)))
                 continue
+            step, rest = rest[: self._input_bytes], rest[self._input_bytes :]
             try:
-                yield from self._stream.unpack(data)
+                yield self._decoder.decompress(step)
             except (zlib.error, zstandard.ZstdError) as error:
                 raise UnknownEncoding(f"a body that is not {self._name}") from error
-            data = self._stream.rest or b""
-            if self._stream.rest is not None:
-                self._stream = None
+            if self._decoder.eof:
+                rest = memoryview(self._decoder.unused_data + bytes(rest))
+                self._decoder = None
 
     def finish(self) -> None:
         """Check that the last stream is complete."""
-        if self._stream is not None or not self._begun:
+        if self._decoder is not None or not self._begun:
             raise UnknownEncoding(f"a body that breaks off within {self._name}")
 
     def _begin_stream(self, data: bytes) -> bytes:
@@ -147,38 +153,8 @@ class _Streams:
         self._begun += 1
         if self._begun > _MAX_STREAMS:
             raise UnknownEncoding(f"a body of more than {_MAX_STREAMS} streams of {self._name}")
-        self._stream = self._begin(start)
+        self._decoder = self._begin(start)
         return start
-
-
-class _ZlibStream:
-    def __init__(self, window_bits: int) -> None:
-        self._engine = zlib.decompressobj(window_bits)
-        self.rest: bytes | None = None
-
-    def unpack(self, data: bytes) -> Iterator[bytes]:
-        piece = b""
-        while data or len(piece) == _PIECE_BYTES:  # a full piece may leave more behind, though all input is taken
-            piece = self._engine.decompress(data, _PIECE_BYTES)
-            data = self._engine.unconsumed_tail
-            yield piece
-            if self._engine.eof:
-                self.rest = self._engine.unused_data
-                return
-
-
-class _ZstdStream:
-    def __init__(self, decompressor: zstandard.ZstdDecompressor) -> None:
-        self._engine = decompressor.decompressobj(write_size=_PIECE_BYTES)
-        self.rest: bytes | None = None
-
-    def unpack(self, data: bytes) -> Iterator[bytes]:
-        for start in range(0, len(data), _ZSTD_INPUT_BYTES):
-            end = start + _ZSTD_INPUT_BYTES
-            yield self._engine.decompress(data[start:end])
-            if self._engine.eof:
-                self.rest = self._engine.unused_data + data[end:]
-                return
 
 
 class _Brotli:
@@ -203,14 +179,21 @@ class _Brotli:
             raise UnknownEncoding("a body that is not br") from error
 
 
+def _zlib(name: str, window_bits: Callable[[bytes], int], follows: tuple[bytes, ...] = ()) -> _Streams:
+    def begin(start: bytes) -> Any:
+        return zlib.decompressobj(window_bits(start))
+
+    return _Streams(name, begin, start_bytes=2, input_bytes=_ZLIB_INPUT_BYTES, follows=follows)
+
+
 def _gzip() -> _Streams:
     """Return a decoder for gzip (RFC 1952) of any number of members; zlib's frame (RFC 1950) is accepted too."""
-    return _Streams("gzip", lambda start: _ZlibStream(_GZIP_OR_ZLIB), start_bytes=2, follows=(b"\x1f\x8b",))
+    return _zlib("gzip", lambda start: _GZIP_OR_ZLIB, (b"\x1f\x8b",))
 
 
 def _deflate() -> _Streams:
     """Return a decoder for deflate in zlib's frame (RFC 1950), or without it (RFC 1951), as some servers send it."""
-    return _Streams("deflate", lambda start: _ZlibStream(_deflate_window_bits(start)), start_bytes=2)
+    return _zlib("deflate", _deflate_window_bits)
 
 
 def _deflate_window_bits(start: bytes) -> int:
@@ -221,8 +204,14 @@ def _deflate_window_bits(start: bytes) -> int:
 
 def _zstd() -> _Streams:
     """Return a decoder for Zstandard (RFC 8878) of any number of frames, skippable ones among them."""
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
-    return _Streams("zstd", lambda start: _ZstdStream(decompressor), start_bytes=4, follows=_ZSTD_STARTS)
+    engine = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+    return _Streams(
+        "zstd",
+        lambda start: engine.decompressobj(write_size=_PIECE_BYTES),
+        start_bytes=4,
+        input_bytes=_ZSTD_INPUT_BYTES,
+        follows=_ZSTD_STARTS,
+    )
 
 
 _ZSTD_STARTS = (b"\x28\xb5\x2f\xfd", *(bytes((0x50 + kind, 0x2A, 0x4D, 0x18)) for kind in range(16)))
