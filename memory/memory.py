@@ -49,7 +49,7 @@ from sluice.memory.learning.edit import patch_learning, prune, undo_repetition
 from sluice.memory.ports import AskModel, JudgePair, Sanitise
 from sluice.memory.recall.prompt import make_prompt_block
 from sluice.memory.recall.rank import cleaned, rank
-from sluice.memory.solved import LOOKED_BACK as STANDING_ITERATIONS
+from sluice.memory.solved import LOOKED_BACK as ITERATIONS_BEFORE
 from sluice.memory.solved import sanitise_all, with_earlier, with_standing_errors
 from sluice.memory.upkeep import FEW_ITERATIONS, Models, Upkeep, catch_up, count_new, transact_with
 
@@ -135,7 +135,7 @@ class Memory:
             number = found.iteration_number if found.is_numbered else state.next_iteration()
             last = [one.record for one in islice(reversed(state.iterations.values()), LOOKED_BACK)][::-1]
             stagnating = is_stagnating(clean.effect_sha256, last, repeats=self.config.stagnation_repeats)
-            told = with_earlier(clean, [one.record for one in state.in_order()[-STANDING_ITERATIONS:]])
+            told = with_earlier(clean, [one.record for one in state.in_order()[-ITERATIONS_BEFORE:]])
             return [JournalEntry.new(told.model_copy(update={"iteration_number": number, "stagnating": stagnating}))]
 
         entry_id = JournalEntry.new(clean).id

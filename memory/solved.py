@@ -8,14 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from sluice.contracts.memory.learning import LearningSource
-from sluice.contracts.memory.model import (
-    MAX_MESSAGE_CHARACTERS,
-    CheckRun,
-    ErrorEntry,
-    IterationOutcome,
-    IterationRecord,
-)
-from sluice.memory.extraction.checks import is_missing
+from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, CheckRun, ErrorEntry, IterationRecord
+from sluice.memory.extraction.checks import is_missing, is_same, takes_place
 from sluice.memory.extraction.result import fit
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
@@ -23,7 +17,7 @@ from sluice.memory.journal.fold import fold
 from sluice.memory.learning import wording
 from sluice.memory.learning.add import Candidate, Compare, add_learning
 from sluice.memory.learning.observations import Fingerprint, fingerprint
-from sluice.memory.learning.wording import changed_files, excluded, list_files, the_error
+from sluice.memory.learning.wording import excluded, the_error
 from sluice.memory.ports import Sanitise
 from sluice.memory.sanitise import sanitise_record
 
@@ -43,8 +37,8 @@ def sanitise_all(record: IterationRecord, sanitise: Sanitise) -> IterationRecord
         return found.text[:MAX_MESSAGE_CHARACTERS] if found and not found.blocked else ""
 
     def run(one: CheckRun) -> CheckRun | None:
-        same = all(told(text) == text for text in (one.program, *one.targets))
-        return one if same else None
+        is_clean = all(told(text) == text for text in (one.program, *one.targets))
+        return one.model_copy(update={"after": told(one.after) or None}) if is_clean else None
 
     def error(one: ErrorEntry) -> ErrorEntry:
         solved_by = told(one.solved_by) or None
@@ -60,30 +54,41 @@ def sanitise_all(record: IterationRecord, sanitise: Sanitise) -> IterationRecord
 
 
 def with_earlier(record: IterationRecord, earlier: Sequence[IterationRecord]) -> IterationRecord:
-    """Return a record that also names the errors of earlier iterations, oldest first, which its checks ended.
+    """Return a record in the light of those before it, oldest first: errors that its checks ended count as solved.
 
-    Such an error has no `solved_by` where another one of its file took its place.
+    Such an error has no `solved_by` where another one took its place. An error that stood before, and is
+    printed in another form now, is named as it was.
     """
-    known = {fingerprint(one) for one in (*record.errors, *record.solved)}
-    how = f"changed {list_files(files)}" if (files := changed_files([record])) else None
+    standing = [one for before in reversed(standing_in(earlier)[-LOOKED_BACK:]) for one in before.errors]
+    errors = tuple(_as_before(one, standing) for one in record.errors)
+    known = {fingerprint(one) for one in (*errors, *record.solved)}
     solved = list(record.solved)
-    for error in reversed([one for before in standing_in(earlier) for one in before.errors]):
+    for error in standing:
         run = next((one for one in reversed(record.checks) if error.check and one.covers(error.check)), None)
         if run is None or fingerprint(error) in known:
             continue
-        others = [one for one in record.errors if one.check and one.check.program == run.program]
+        others = [one for one in errors if one.check and one.check.program == run.program]
         if run.passed or is_missing(error, others):
             known.add(fingerprint(error))
-            is_solved = run.passed or all(one.file_path != error.file_path for one in others)
-            solved.append(error.model_copy(update={"evidence": None, "solved_by": how if is_solved else None}))
-    return record.model_copy(update={"solved": fit(solved, "solved", Counter())})
+            is_solved = run.passed or not any(takes_place(one, error) for one in others)
+            how = run.after if is_solved else None
+            solved.append(error.model_copy(update={"evidence": None, "solved_by": how}))
+    return record.model_copy(update={"errors": errors, "solved": fit(solved, "solved", Counter())})
+
+
+def _as_before(error: ErrorEntry, standing: Sequence[ErrorEntry]) -> ErrorEntry:
+    same = next((one for one in standing if is_same(one, error)), None)
+    if same is None or fingerprint(same) == fingerprint(error):
+        return error
+    named = {"message": same.message, "error_type": same.error_type, "file_path": same.file_path, "line": None}
+    return error.model_copy(update=named)
 
 
 def standing_in(records: Sequence[IterationRecord]) -> list[IterationRecord]:
-    """Return the last records, oldest first, each without the errors that a later one of them solved."""
+    """Return the records, oldest first, each without the errors that a later one of them solved."""
     solved: set[Fingerprint] = set()
     found: list[IterationRecord] = []
-    for record in reversed(records[-LOOKED_BACK:]):
+    for record in reversed(records):
         errors = tuple(one for one in record.errors if fingerprint(one) not in solved)
         found.append(record.model_copy(update={"errors": errors}) if errors != record.errors else record)
         solved.update(map(fingerprint, record.solved))
@@ -91,12 +96,12 @@ def standing_in(records: Sequence[IterationRecord]) -> list[IterationRecord]:
 
 
 def with_standing_errors(state: FeatureMemory) -> FeatureMemory:
-    """Return a state whose last iterations have only the errors that still stand, to be printed."""
-    last = state.in_order()[-LOOKED_BACK:]
-    standing = standing_in([one.record for one in last])
+    """Return a state whose iterations have only the errors that still stand: those to print, and to learn from yet."""
+    iterations = state.in_order()
+    standing = standing_in([one.record for one in iterations])
     changed = {
         one.entry_id: replace(one, record=record)
-        for one, record in zip(last, standing, strict=True)
+        for one, record in zip(iterations, standing, strict=True)
         if record is not one.record
     }
     return replace(state, iterations=state.iterations | changed) if changed else state
@@ -109,28 +114,23 @@ def learn_solutions(
     after, learned = state.copy(), list(distilled)
     for entry in learned:
         fold(after, entry)
-    waiting, met = after.distilled - state.distilled, set[Fingerprint]()
+    waiting = after.distilled - state.distilled
     for one in state.in_order():
         if one.entry_id in waiting:
-            for candidate in _solutions(one.record, met):
+            for candidate in _solutions(one.record):
                 _, entries = add_learning(after, candidate, compare=compare, sanitise=sanitise, at=at)
                 learned += (new := [entry for entry in entries if entry.id not in after.entry_ids])
                 for entry in new:
                     fold(after, entry)
-        met.update(map(fingerprint, one.record.errors))
     return learned
 
 
-def _solutions(record: IterationRecord, met: set[Fingerprint]) -> Iterator[Candidate]:
-    """Yield what solved an iteration's errors, not the slips with the agent's own tools.
-
-    If it succeeded, those `met` before it are learned from its success (`learning.observations.find_fixes`).
-    """
-    learned_there = met if record.outcome is IterationOutcome.SUCCESS else set()
+def _solutions(record: IterationRecord) -> Iterator[Candidate]:
+    """Yield what solved an iteration's errors, not the slips with the agent's own tools."""
     told: set[str] = set()
     for error in record.solved:
         how = (error.solved_by or "").rstrip(".")
-        if not how or how in told or error.tool in excluded("agents_tools") or fingerprint(error) in learned_there:
+        if not how or how in told or error.tool in excluded("agents_tools"):
             continue
         if len(told) == MOST_LEARNED:
             return

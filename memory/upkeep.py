@@ -24,7 +24,7 @@ from sluice.memory.learning.deduplication import DeduplicationResult, check_dedu
 from sluice.memory.learning.distil import distil
 from sluice.memory.ports import AskModel, JudgePair, Sanitise
 from sluice.memory.recall.weigh import weigh
-from sluice.memory.solved import learn_solutions
+from sluice.memory.solved import learn_solutions, with_standing_errors
 
 Step = Callable[[], bool]
 """Works for a second at most; returns whether there is more to do."""
@@ -116,7 +116,7 @@ def catch_up(
 
     def decide(state: FeatureMemory, asked: Models) -> list[JournalEntry]:
         distilled = distil(
-            state,
+            with_standing_errors(state),
             compare=asked.compare,
             sanitise=sanitise,
             at=at,

@@ -72,6 +72,8 @@ class CheckRun(Value):
     program: ShortText
     targets: Annotated[tuple[str, ...], Field(max_length=MAX_ENTRIES)] = ()
     passed: bool = False
+    after: LaterText = None
+    """Of the last run of a check: what the iteration had changed before it, and said of it."""
 
     def covers(self, earlier: CheckRun) -> bool:
         """Return whether this run also ran all that an earlier one did: the same program, on its targets or more."""

@@ -63,7 +63,7 @@ class ResultEvent:
     background: bool = False
 
 
-AgentFormat = Literal["claude-code", "swe-agent", "mini-swe-agent", "openhands", "trace"]
+AgentFormat = Literal["claude-code", "swe-agent", "mini-swe-agent", "openhands", "codex", "trace"]
 
 
 @dataclass(slots=True)

@@ -22,8 +22,10 @@ from sluice.memory.extraction.file_uses import path_of
 from sluice.memory.extraction.files import LocatedCall
 from sluice.memory.extraction.paths import ProjectPaths
 from sluice.memory.extraction.shell import PROGRAMS, Step, found_nothing, known, read_command
+from sluice.memory.extraction.stagnation import without_volatile
 
 MAX_TARGETS = 20
+_IN_FILE = re.compile(r"\A[^\s:]{1,300}::")
 READS = re.compile(r"(?i)read|view|open|glob|grep|search|find|fetch")
 """Tools that only look: one that missed a file is no matter any more once it found another."""
 _DID_NOT_RUN = (126, 127)
@@ -31,10 +33,11 @@ _DID_NOT_RUN = (126, 127)
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A program that a call ran. `is_check`: it is a test, lint, type check or build."""
+    """A program that a call ran. `is_check`: it is a test, lint, type check or build; `started`: it did run."""
 
     run: CheckRun
     is_check: bool
+    started: bool = True
 
 
 def programs_run(one: LocatedCall, errors: Sequence[ErrorEntry], paths: ProjectPaths) -> list[Ran]:
@@ -56,12 +59,14 @@ def programs_run(one: LocatedCall, errors: Sequence[ErrorEntry], paths: ProjectP
     masked = steps if failed or exit_code is None else [one for one in commands.doubtful() if one in steps]
     red, is_sure = _failed(steps, masked, failed, errors, call.output)
     folder = posixpath.join(one.directory or "", commands.folder or "") or None
-    did_not_run = exit_code in _DID_NOT_RUN or PHRASES["not_found"].search(call.output[:2_000]) is not None
+    did_not_run = exit_code in _DID_NOT_RUN or any(
+        PHRASES[name].search(call.output[:2_000]) for name in ("no_program", "misused")
+    )
     ran = []
     for step in _ended(steps, masked, red, is_sure):
-        if not (step in red and did_not_run):
-            name, is_check, words = _identity(step)
-            ran.append(Ran(_run(name, _targets(name, words, folder, paths), step not in red), is_check))
+        name, is_check, words = _identity(step)
+        run = _run(name, _targets(name, words, folder, paths), step not in red)
+        ran.append(Ran(run, is_check, started=not (step in red and did_not_run)))
     return ran
 
 
@@ -69,7 +74,7 @@ def last_checks(ran: Iterable[Ran]) -> list[CheckRun]:
     """Return the last run of each check, in order; a run takes the place of those before it that it covers."""
     last: list[CheckRun] = []
     for one in ran:
-        if one.is_check:
+        if one.is_check and one.started:
             last = [*(before for before in last if not one.run.covers(before)), one.run]
     return last
 
@@ -79,8 +84,28 @@ def is_missing(error: ErrorEntry, reported: Sequence[ErrorEntry]) -> bool:
 
     So it would if it reported others of the same tool, unless code does not compile, which hides tests.
     """
+    if any(is_same(error, one) for one in reported):
+        return False
     hidden = any(one.error_type is ErrorType.COMPILE for one in reported) and error.error_type is not ErrorType.COMPILE
     return bool(reported) and not hidden and all(one.tool == error.tool for one in reported)
+
+
+def takes_place(one: ErrorEntry, of: ErrorEntry) -> bool:
+    """Return whether an error stands where another one stood: in the same test, else in the same file."""
+    in_test = of.error_type is ErrorType.TEST and one.error_type is ErrorType.TEST
+    same_test = _IN_FILE.sub("", one.message).partition(":")[0] == _IN_FILE.sub("", of.message).partition(":")[0]
+    return same_test if in_test else of.file_path is not None and one.file_path == of.file_path
+
+
+def is_same(one: ErrorEntry, other: ErrorEntry) -> bool:
+    """Return whether two errors are the same failure in two forms: with a traceback, or in a line of a summary.
+
+    A summary names the test by its file (`tests/test_a.py::test_x`), and may cut the message.
+    """
+    first, second = (_IN_FILE.sub("", without_volatile(each.message, "errors")) for each in (one, other))
+    shorter, longer = sorted((first, second), key=len)
+    is_cut = shorter.endswith("...") and longer.startswith(shorter.removesuffix("...").rstrip())
+    return one.tool == other.tool and (first == second or is_cut)
 
 
 def _run(name: str, targets: Sequence[str], passed: bool) -> CheckRun:

@@ -25,7 +25,7 @@ from sluice.memory.extraction.decisions import decisions
 from sluice.memory.extraction.errors.output import plain
 from sluice.memory.extraction.files import file_changes, files_touched, locate_calls
 from sluice.memory.extraction.paths import ProjectPaths, is_below
-from sluice.memory.extraction.readers import claude_code, openhands, swe_agent
+from sluice.memory.extraction.readers import claude_code, codex, openhands, swe_agent
 from sluice.memory.extraction.readers.record import extract_record
 from sluice.memory.extraction.result import ExtractionResult, cut_text, fit
 from sluice.memory.extraction.source import Source, events_of, open_source, source_id
@@ -100,6 +100,7 @@ _READERS: dict[str, Callable[[Source], AgentRun]] = {
     "swe-agent": lambda source: swe_agent.read_trajectory(_document(source)),
     "mini-swe-agent": lambda source: swe_agent.read_mini_trajectory(_document(source)),
     "trace": lambda source: swe_agent.read_trace(source.values),
+    "codex": lambda source: codex.read_events(events_of(source)),
     "openhands": lambda source: openhands.read_events(events_of(source)),
 }
 
@@ -159,7 +160,7 @@ def _end_of_session(run: AgentRun, *, timed_out: bool) -> IterationOutcome:
     if timed_out:
         return IterationOutcome.TIMEOUT
     rules, told = "exit_status", run.exit_status or ""
-    if run.format == "claude-code":
+    if run.format in ("claude-code", "codex"):
         rules, result = "claude-code", last_result(run)
         told = f"{result.subtype}, {result.terminal_reason}, {result.is_error}" if result else ""
     elif run.format == "openhands":

@@ -14,11 +14,11 @@ from sluice.contracts.errors import InvalidInput
 from sluice.contracts.memory.api import IterationContext, StreamFormat
 from sluice.memory.extraction.agent_run import mapping, objects
 from sluice.memory.extraction.json_text import NotJson, decode, decode_lines, lines, scrubbed, without_surrogates
-from sluice.memory.extraction.readers import claude_code
+from sluice.memory.extraction.readers import claude_code, codex
 
 MAX_CHARACTERS = 64 << 20
 _LINES_LOOKED_AT = 200
-_REMEDY = "name the format: claude-code, swe-agent, mini-swe-agent, openhands, trace or record"
+_REMEDY = "name the format: claude-code, swe-agent, mini-swe-agent, openhands, codex, trace or record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,8 @@ def _detected(value: object) -> StreamFormat | None:
         return "trace"
     if str(fields.get("type")) in claude_code.TYPES | {claude_code.OVERFLOW}:
         return "claude-code"
+    if str(fields.get("type")).startswith(codex.EVENTS):
+        return "codex"
     if any(isinstance(fields.get(name), str) for name in ("kind", "action", "observation")):
         return "openhands"
     if fields.get("role") in ("system", "user", "assistant", "tool") and "content" in fields:

@@ -24,7 +24,7 @@ from typing import Any
 
 from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, CheckRun, ErrorEntry, ErrorType, FileAction
 from sluice.memory.extraction.agent_run import PHRASES, AgentRun, CallStatus, ToolUseEvent
-from sluice.memory.extraction.checks import MAX_TARGETS, Ran, is_missing, last_checks, programs_run
+from sluice.memory.extraction.checks import MAX_TARGETS, Ran, is_missing, last_checks, programs_run, takes_place
 from sluice.memory.extraction.errors import find_errors, last_lines
 from sluice.memory.extraction.errors.matchers import type_of
 from sluice.memory.extraction.errors.output import plain
@@ -74,14 +74,21 @@ def iteration_errors(
             met[error] = (at, error.model_copy(update={"check": _check_of(error, ended, one, paths)}))
     standing, solved = [], []
     for at, error in met.values():
-        end = next((later for later in range(at + 1, len(calls)) if _ends(error, ran[later], met, later)), None)
+        started = any(one.started for one in ran[at])
+        later = range(at + 1, len(calls))
+        end = next((call for call in later if _ends(error, started, ran[call], met, call)), None)
         if end is None:
             standing.append((at, error))
+        elif not started:  # what was misspelt teaches nothing; a program that is not there, how to call it
+            if PHRASES["no_program"].search(error.message):
+                called = f"ran `{_first_line(calls[end].command or '')}`"
+                solved.append(error.model_copy(update={"solved_by": called}))
         elif (how := _how(run, calls, ran, at, end, root)) and _is_solved(error, ran[end:], met, end):
             solved.append(error.model_copy(update={"solved_by": how}))
-    return Findings(
-        list(met), _with_evidence(standing, calls), solved, last_checks(each for one in ran for each in one)
-    )
+    checks = last_checks(each for one in ran for each in one)
+    after = {id(each.run): _how(run, calls, ran, -1, at, root) for at, one in enumerate(ran) for each in one}
+    checks = [one.model_copy(update={"after": after[id(one)]}) for one in checks]
+    return Findings(list(met), _with_evidence(standing, calls), solved, checks)
 
 
 def _check_of(error: ErrorEntry, ended: Sequence[Ran], one: LocatedCall, paths: ProjectPaths) -> CheckRun:
@@ -97,8 +104,15 @@ def _check_of(error: ErrorEntry, ended: Sequence[Ran], one: LocatedCall, paths: 
     return narrow if named and reported.run.covers(narrow) else reported.run
 
 
-def _ends(error: ErrorEntry, ended: Sequence[Ran], met: Mapping[ErrorEntry, tuple[int, ErrorEntry]], at: int) -> bool:
-    """Return whether the runs of call number `at` show that an error met before it is gone."""
+def _ends(
+    error: ErrorEntry, started: bool, ended: Sequence[Ran], met: Mapping[ErrorEntry, tuple[int, ErrorEntry]], at: int
+) -> bool:
+    """Return whether the runs of call number `at` show that an error met before it is gone.
+
+    If the error's program had not even `started`, so does its first run that did.
+    """
+    if error.check is not None and not started and any(one.run.program == error.check.program for one in ended):
+        return any(one.started for one in ended)
     covering = [one for one in ended if error.check is not None and one.run.covers(error.check)]
     if not covering or covering[-1].run.passed or not covering[-1].is_check:
         return bool(covering) and covering[-1].run.passed
@@ -109,12 +123,10 @@ def _ends(error: ErrorEntry, ended: Sequence[Ran], met: Mapping[ErrorEntry, tupl
 def _is_solved(
     error: ErrorEntry, ended: Sequence[Sequence[Ran]], met: Mapping[ErrorEntry, tuple[int, ErrorEntry]], at: int
 ) -> bool:
-    """Return whether a missing error's check passed in the end, or no other error of its file took its place."""
+    """Return whether a missing error's check passed in the end, or no other error took its place."""
     if any(one.run.passed and error.check and one.run.covers(error.check) for each in ended for one in each):
         return True
-    return error.file_path is None or all(
-        place != at or one.file_path != error.file_path for place, one in met.values()
-    )
+    return not any(place == at and takes_place(one, error) for place, one in met.values())
 
 
 def _how(
@@ -125,16 +137,20 @@ def _how(
     changes = file_changes(between, "", ProjectPaths.of(root), Counter())
     changed = dict.fromkeys(one.path for one in changes if one.action is not FileAction.READ)
     commands = dict.fromkeys(
-        one.command.strip().partition("\n")[0][:_MAX_COMMAND]
+        _first_line(one.command)
         for one, ended in zip(between, ran[at + 1 : end + 1], strict=True)
         if one.command is not None and any(each.run.passed and not each.is_check for each in ended)
     )
-    said = run.said[calls[at].call.said_before : calls[end].call.said_before]
+    said = run.said[calls[at].call.said_before if at >= 0 else 0 : calls[end].call.said_before]
     told = [f"changed {', '.join([*changed][:_MOST_NAMED])}"] if changed else []
     told += [f"ran {', '.join(f'`{one}`' for one in [*commands][-2:])}"] if commands and not changed else []
     told += [" ".join(said[0].split())[:_MAX_SAID]] if said else []
     again = "the same passed when it ran again" if any(each.is_check for each in ran[end]) else None
     return ": ".join(told) or again
+
+
+def _first_line(command: str) -> str:
+    return command.strip().partition("\n")[0][:_MAX_COMMAND]
 
 
 def _with_evidence(standing: Sequence[tuple[int, ErrorEntry]], calls: Sequence[LocatedCall]) -> list[ErrorEntry]:
@@ -145,7 +161,8 @@ def _with_evidence(standing: Sequence[tuple[int, ErrorEntry]], calls: Sequence[L
     kept = [error for _, error in ordered]
     for at in ran[-MAX_WITH_EVIDENCE:]:
         error = kept[first[at]]
-        if (lines := last_lines(calls[at].call.output)) not in ("", error.message):
+        lines = last_lines(PHRASES["exit_code"].sub("", calls[at].call.output, count=1))
+        if lines not in ("", error.message):
             kept[first[at]] = error.model_copy(update={"evidence": lines})
     return kept
 

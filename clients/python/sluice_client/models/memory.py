@@ -22,6 +22,7 @@ class CheckRun(Model):  # A run of a program: with its subcommand (`npm run lint
     program: str
     targets: list[str] = []
     passed: bool = False
+    after: str | None = None
 
 class DecisionEntry(Model):  # A decision of the agent, and its rationale.
     description: str
