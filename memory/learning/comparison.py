@@ -20,6 +20,10 @@ _FILE = PatternFile(Path(__file__).with_name("comparison.toml"))
 _FUNCTION_WORDS = frozenset(FUNCTION_WORDS)
 _NEGATING = ("un", "in", "im", "ir", "non", "dis")
 _LONGEST_UNIT = 3
+SAME_SUBJECT = 0.5
+"""Least share of content words in common (Dice) between texts on the same subject."""
+CONTAINED, LEAST_CONTAINED = 0.6, 3
+"""Or least share of the shorter text's, and their number: a long text may be on what a short one says, and on more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +49,14 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`similarity`: the share of content words in common, in [0, 1].
+    """`similarity`: the share of content words in common, in [0, 1]. `is_near`: whether both are on the same subject.
 
     `differences`: negation, number, name, modality, antonym, order. Empty if the texts are the same, or differ in other
     words only.
     """
 
     similarity: float
+    is_near: bool
     differences: tuple[str, ...]
 
 
@@ -64,9 +69,12 @@ def is_same(one: str, other: str) -> bool:
 def compare(one: str, other: str) -> Comparison:
     """Compare two texts; symmetrical."""
     mine, theirs = read(one), read(other)
-    total = mine.content.total() + theirs.content.total()
-    similarity = 2 * (mine.content & theirs.content).total() / total if total else float(is_same(one, other))
-    return Comparison(similarity, () if is_same(one, other) else tuple(_differences(mine.tokens, theirs.tokens)))
+    sizes = mine.content.total(), theirs.content.total()
+    shared = (mine.content & theirs.content).total()
+    similarity = 2 * shared / sum(sizes) if any(sizes) else float(is_same(one, other))
+    contained = shared >= LEAST_CONTAINED and shared >= CONTAINED * min(sizes)
+    differences = () if is_same(one, other) else tuple(_differences(mine.tokens, theirs.tokens))
+    return Comparison(similarity, contained or similarity >= SAME_SUBJECT, differences)
 
 
 def content_words(text: str) -> frozenset[str]:

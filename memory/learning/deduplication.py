@@ -19,8 +19,6 @@ from sluice.contracts.memory.learning import FeatureLearning
 from sluice.memory.learning.comparison import compare, is_same
 from sluice.memory.ports import AskModel, JudgePair, Polarity
 
-SAME_SUBJECT = 0.5
-"""Least share of content words in common between texts about the same subject."""
 MOST_COMPARED = 24
 """Most learnings that are compared in full: 0.1 ms each."""
 MOST_JUDGED = 2
@@ -67,9 +65,7 @@ def check_deduplication(
     if same is not None:
         return Duplicate(same, "the same words")
     compared = ((index, compare(text, existing[index].text)) for index in _candidates(text, existing))
-    near = sorted(
-        (pair for pair in compared if pair[1].similarity >= SAME_SUBJECT), key=lambda pair: -pair[1].similarity
-    )
+    near = sorted((pair for pair in compared if pair[1].is_near), key=lambda pair: -pair[1].similarity)
     for index, comparison in near:
         if comparison.differences:
             return Conflict(index, text, ", ".join(comparison.differences))

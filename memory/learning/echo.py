@@ -21,7 +21,7 @@ from sluice.text.pattern_file import PatternFile
 _FILE = PatternFile(Path(__file__).with_name("echo.toml"))
 
 MOST_VARIATIONS = 3
-NEAR = 0.6
+NEAR = 0.5
 """Least share of a text's words that another text must contain to say nearly the same."""
 
 _PROVENANCE = re.compile(r"(?:\s*\([^()]*\biteration[^()]*\))+\s*$", re.IGNORECASE)

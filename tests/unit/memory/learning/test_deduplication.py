@@ -47,6 +47,13 @@ def test_what_is_near_and_says_something_else_is_linked():
     assert check_deduplication("The log of the worker is on the shared volume", existing) == Unique(near_index=1)
 
 
+def test_a_long_text_on_what_a_short_one_says_is_near_to_it():
+    text = (
+        "docker build takes 4 minutes on the new runners, as their disks are local and the layers are kept in a cache"
+    )
+    assert isinstance(check_deduplication(text, kept("A docker build takes 9 minutes.")), Conflict)
+
+
 def test_another_subject_is_linked_to_nothing():
     assert check_deduplication("The API answers 404", kept("Run black on commit")) == Unique()
 
