@@ -8,22 +8,19 @@ without a claim that they contradict each other.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import get_args
 
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.memory.learning import FeatureLearning
-from sluice.memory.learning.comparison import compare, is_same
+from sluice.memory.learning.comparison import compare, content_words, is_same
 from sluice.memory.ports import AskModel, JudgePair, Polarity
 
 MOST_COMPARED = 24
 """Most learnings that are compared in full: 0.1 ms each."""
 MOST_JUDGED = 2
 """Most pairs that a model judges for one new learning."""
-_WORD = re.compile(r"\w\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +81,9 @@ def _judged_opposite(one: str, other: str, judge: JudgePair) -> bool:
 
 def _candidates(text: str, existing: Sequence[FeatureLearning]) -> list[int]:
     """Return the indices of the learnings that share most words with the text, at most `MOST_COMPARED`."""
-    words = _word_starts(text)
-    shared = [(len(words & _word_starts(one.text)), index) for index, one in enumerate(existing)]
+    words = content_words(text)
+    shared = [(len(words & content_words(one.text)), index) for index, one in enumerate(existing)]
     return [index for count, index in sorted(shared, key=lambda pair: -pair[0])[:MOST_COMPARED] if count]
-
-
-@lru_cache(maxsize=8192)
-def _word_starts(text: str) -> frozenset[str]:
-    """Return the first letters of each word, so that the forms of a word coincide."""
-    return frozenset(word[:4] for word in _WORD.findall(text.lower()))
 
 
 JUDGE_PROMPT = (

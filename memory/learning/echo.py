@@ -24,7 +24,7 @@ MOST_VARIATIONS = 3
 NEAR = 0.5
 """Least share of a text's words that another text must contain to say nearly the same."""
 
-_PROVENANCE = re.compile(r"(?:\s*\([^()]*\biteration[^()]*\))+\s*$", re.IGNORECASE)
+_PROVENANCE = re.compile(r"(?:\s*\([^()]*\b(?:iterations?|written on)\b[^()]*\))+\s*$", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"(?<=\w):(\d+)\b")
 _QUOTED = re.compile("“([^”]+)”")
 _SENTENCE_END = re.compile(r"(?<=[\w)`'\"”][.;!?])\s+|\n+|\s[-*•]\s")

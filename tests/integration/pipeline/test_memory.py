@@ -103,6 +103,19 @@ def test_a_learning_is_indexed_edited_and_gone_once_it_is_rejected(memory: Remem
         assert name in memory.indexed()
 
 
+def test_a_learning_that_another_names_as_wrong_leaves_the_index_and_recall_gives_the_other(
+    memory: Remembering,
+) -> None:
+    wrong = memory.learn("The tests need a running PostgreSQL").learning
+    memory.index()
+    right = memory.learn("The earlier note was wrong: the tests need no PostgreSQL, SQLite is enough").learning
+    memory.index()
+    assert wrong is not None
+    assert right is not None
+    assert list(memory.indexed()) == [right.id]
+    assert [one.id for one in memory.memory.recall("auth", "do tests need PostgreSQL").results] == [right.id]
+
+
 def test_the_same_learning_twice_is_one(memory: Remembering) -> None:
     memory.learn("The tests need a running database", iteration=1)
     assert memory.learn("the tests need a running database!", iteration=2).verdict == "duplicate"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.memory.echo.cases import cases
-from sluice.memory.learning.echo import is_echo
+from sluice.memory.learning.echo import is_echo, without_frame
 
 LINES = (
     "“The auth middleware expects a User object, not a userId” (seen in iteration 3, observed 2 times, source Auto; "
@@ -50,6 +50,11 @@ def test_what_repeats_a_printed_line_is_an_echo(text: str) -> None:
 )
 def test_what_says_something_new_is_none(text: str) -> None:
     assert not is_echo(text, LINES)
+
+
+@pytest.mark.parametrize("place", ["seen in iteration 3", "observed in iterations 2 and 3", "written on 2026-03-02"])
+def test_where_a_printed_learning_came_from_is_no_part_of_it(place: str) -> None:
+    assert without_frame(f"Use pnpm ({place}, source Human; verify before relying)") == "Use pnpm"
 
 
 def test_without_printed_lines_nothing_is_an_echo() -> None:
