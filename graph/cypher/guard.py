@@ -7,6 +7,7 @@ schema, and values travel as parameters, so the statement holds no word of the q
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
@@ -123,6 +124,7 @@ MAX_PARAMETER_ITEMS = 10_000
 MAX_PARAMETER_CHARACTERS = 1_000_000
 """Limit of all texts in parameters together."""
 MAX_SKIP = 1_000_000
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class Statement(NamedTuple):
@@ -206,7 +208,7 @@ def _look_at(parameters: Mapping[str, Parameter]) -> None:
         if len(items) > MAX_PARAMETER_ITEMS:
             raise InvalidInput("parameters", f"{name} has {len(items):,} items", f"at most {MAX_PARAMETER_ITEMS:,}")
         characters += sum(len(item) for item in items if isinstance(item, str))
-        if any(isinstance(item, str) and not _is_encodable(item) for item in items):
+        if any(isinstance(item, str) and _SURROGATE.search(item) for item in items):
             raise InvalidInput("parameters", f"{name} is no valid text", "hand in UTF-8")
         if any(isinstance(item, float) and not isfinite(item) for item in items):
             raise InvalidInput("parameters", f"{name} is no finite number", "leave it out")
@@ -214,11 +216,3 @@ def _look_at(parameters: Mapping[str, Parameter]) -> None:
             raise InvalidInput("parameters", f"{name} is larger than 64 bits", "hand it in as a text")
     if characters > MAX_PARAMETER_CHARACTERS:
         raise InvalidInput("parameters", f"hold {characters:,} characters", f"at most {MAX_PARAMETER_CHARACTERS:,}")
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

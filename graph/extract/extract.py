@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from sluice.contracts.errors import NotInstalled, needed
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
 from sluice.graph.extract.addresses import link_edges, own_addresses
-from sluice.graph.extract.languages.edges import tagged_edges
-from sluice.graph.extract.languages.reading import RULES
+from sluice.graph.extract.languages.edges import RULES, tagged_edges
 from sluice.graph.extract.markdown import read_comments, read_markdown
 from sluice.graph.extract.mentions import languages_of, mention_edges
 from sluice.graph.extract.prose import Kind, Piece, is_restructured, read_lines, read_restructured

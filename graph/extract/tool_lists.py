@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -101,10 +102,10 @@ def tool_list_edges(document: GraphDocument) -> Iterator[Edge]:
     except (ValueError, RecursionError):
         return
     target = document_node(document.document_id)
-    lines = _Lines(document.text)
+    lines = _lines_of(document.text)
     for server, tool, detail in _named(content, document):
         key = "/".join(part for part in (server, tool) if part)
-        line = lines.of_key(server) if tool == ALL_TOOLS else lines.of_name(tool)
+        line = lines.get((server, True) if tool == ALL_TOOLS else (tool, False), ())
         yield Edge(EdgeType.DEFINED_IN, Node(NodeLabel.TOOL, key), target, Origin.TOOL, line, detail)
 
 
@@ -147,30 +148,19 @@ def _items(servers: object) -> list[tuple[str, object]]:
     return [(name, entry) for name, entry in servers.items() if name] if isinstance(servers, dict) else []
 
 
-class _Lines:
-    """Finds the lines of names, each searched for after the one before: tools are listed in the order of the text."""
+_WRITTEN = re.compile(r'(?P<name>"name"\s*:\s*)?(?P<string>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?')
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = self._line = 0
 
-    def of_name(self, name: str) -> tuple[int, ...]:
-        return self._of(rf'"name"\s*:\s*{self._written(name)}')
-
-    def of_key(self, name: str) -> tuple[int, ...]:
-        return self._of(rf"{self._written(name)}\s*:")
-
-    def _of(self, pattern: str) -> tuple[int, ...]:
-        found = re.compile(pattern).search(self._text, self._at)
-        if found is None:
-            return ()
-        self._line += self._text.count("\n", self._at, found.start())
-        self._at = found.start()
-        return (self._line + 1,)
-
-    def _written(self, name: str) -> str:
-        spellings = {json.dumps(name), json.dumps(name, ensure_ascii=False)}
-        return f"(?:{'|'.join(re.escape(one) for one in sorted(spellings))})"
+def _lines_of(text: str) -> dict[tuple[str, bool], tuple[int, ...]]:
+    """Return the lines on which JSON names things first: by the name and whether it is a key (`"shop": {`)."""
+    lines: dict[tuple[str, bool], tuple[int, ...]] = {}
+    line, counted = 1, 0
+    for found in _WRITTEN.finditer(text):
+        line, counted = line + text.count("\n", counted, found.start()), found.start()
+        if found["name"] or found["colon"]:
+            with suppress(ValueError):
+                lines.setdefault((json.loads(found["string"], strict=False), not found["name"]), (line,))
+    return lines
 
 
 _SERVERS = frozenset({"FastMCP", "Server", "MCPServer", "MCP"})

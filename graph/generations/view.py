@@ -159,12 +159,7 @@ class GraphView:
     def definition(self, vertex: int) -> DefinedSpan:
         """Return the definition of a vertex, which must be one."""
         place = vertex - self.nodes
-        return DefinedSpan(
-            int(self._arrays["definition_document"][place]),
-            int(self._arrays["definition_node"][place]),
-            int(self._arrays["definition_first"][place]),
-            int(self._arrays["definition_last"][place]),
-        )
+        return DefinedSpan(*(int(self._arrays[f"definition_{name}"][place]) for name in DefinedSpan._fields))
 
     def definitions_in(self, document: int) -> range:
         """Return the vertices of the definitions in a document, in the order of their lines."""

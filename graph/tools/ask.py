@@ -55,18 +55,13 @@ def list_tools(server: ToolServer, *, proxy_url: str | None, timeout_seconds: fl
     """
     _require_mcp()
     try:
-        return asyncio.run(_bounded(server, proxy_url, timeout_seconds))
+        return asyncio.run(asyncio.wait_for(_listing(server, proxy_url, timeout_seconds), timeout_seconds))
     except SluiceError:
         raise
     except TimeoutError as error:
         raise TimedOut(f"{server.name} ({server.place}) did not answer within {timeout_seconds:g} s") from error
     except Exception as error:  # noqa: BLE001 - the package raises many kinds, in groups; each is this server's failure
         raise _told(server, error) from None
-
-
-async def _bounded(server: ToolServer, proxy_url: str | None, timeout_seconds: float) -> Listing:
-    async with asyncio.timeout(timeout_seconds):
-        return await _listing(server, proxy_url, timeout_seconds)
 
 
 async def _listing(server: ToolServer, proxy_url: str | None, timeout_seconds: float) -> Listing:

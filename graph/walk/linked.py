@@ -13,13 +13,14 @@ from sluice.contracts.graph.model import NodeLabel, Origin
 from sluice.graph.generations.definitions import How
 from sluice.graph.generations.view import GraphView
 from sluice.graph.walk.nodes import (
+    Kind,
     document_name,
     document_of,
     documents_at,
     find_node,
     is_called,
-    is_test,
     keys_of_path,
+    kind_of,
     node_view,
 )
 from sluice.graph.walk.paths import Trails
@@ -106,7 +107,7 @@ def _touching(view: GraphView, targets: Iterable[int]) -> list[int]:
     doubtful: dict[int, int] = {}
     for vertex in targets:
         for step in view.steps(vertex):
-            if step.is_reverse and is_test(view, step.target):
+            if step.is_reverse and kind_of(view, step.target) is Kind.TEST:
                 kind = doubtful if step.how in (How.NAME, How.OVERRIDE) else counts
                 kind[step.target] = kind.get(step.target, 0) + 1
     counts = counts or doubtful

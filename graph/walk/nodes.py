@@ -45,12 +45,6 @@ def document_of(view: GraphView, vertex: int) -> int | None:
     return vertex if vertex < view.documents else None
 
 
-def is_test(view: GraphView, vertex: int) -> bool:
-    """Return whether a vertex stands in a file of tests."""
-    document = document_of(view, vertex)
-    return document is not None and _TEST_FILE.search(view.path(document) or "") is not None
-
-
 def node_id(node: Node) -> str:
     """Return a node's id in interfaces: `Symbol:python:shop.cart.Cart`."""
     return f"{node.label}:{node.key}"

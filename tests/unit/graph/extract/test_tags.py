@@ -6,7 +6,7 @@ import pytest
 
 from sluice.contracts.graph.model import EdgeType, GraphDocument, Origin
 from sluice.graph.extract.extract import extract_edges
-from sluice.graph.extract.languages.reading import RULES
+from sluice.graph.extract.languages.edges import RULES
 
 TYPESCRIPT = """import { pay as charge } from "./pay";
 import React, * as R from "react";
