@@ -17,8 +17,6 @@ FOLDER = Path(__file__).parents[1] / "clients/python/sluice_client/models"
 MODULES = {
     "answers": ("/v1/gate", "/v1/runs", "/v1/query", "/v1/documents"),
     "memory": ("/v1/memory",),
-    "graph": ("/v1/graph", "/health/neo4j"),
-    "learning": ("/v1/evaluation", "/v1/rollouts"),
     "operations": ("/",),
 }
 """Modules, and the beginnings of the paths whose answers stand there. What several need stands in the earliest."""

@@ -121,7 +121,7 @@ WINDOW_RUNS = 100
 """Runs of a window of latencies."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ArmFigures:
     """One arm. `units` counts the units of the draw: sessions, or runs.
 
@@ -158,57 +158,35 @@ def fold(runs: Iterable[RunOutcome], model_version: str, today: date | None = No
 
     Runs without a draw are a unit each. One pass; it stores two numbers for each unit and metric.
     """
-    arms: dict[Arm, _Arm] = defaultdict(_Arm)
+    arms: defaultdict[Arm, ArmFigures] = defaultdict(ArmFigures)
+    units: defaultdict[Arm, set[float | str]] = defaultdict(set)
+    sums: defaultdict[tuple[Arm, Metric], dict[float | str, tuple[int, float]]] = defaultdict(dict)
+    latest: defaultdict[Arm, deque[float]] = defaultdict(lambda: deque(maxlen=2 * WINDOW_RUNS))
     for run in runs:
-        if run.model_version == model_version and run.arm is not None:
-            arms[run.arm].add(run, today)
-    return {arm: built.figures() for arm, built in arms.items()}
+        if run.model_version != model_version or run.arm is None:
+            continue
+        arm, unit = arms[run.arm], run.run_id if run.bucket is None else run.bucket
+        arm.runs += 1
+        units[run.arm].add(unit)
+        arm.failed_checks += run.failed_checks
+        arm.usd_of_day += run.usd if run.decided_at.date() == today else 0.0
+        values: dict[Metric, float | None] = {"satisfaction": run.satisfaction}
+        if run.finished_at is not None:
+            arm.ended += 1
+            arm.failed += run.status == "failed"
+            values |= {"usd": run.usd, "milliseconds": run.milliseconds, "external_calls": float(run.external_calls)}
+        if (milliseconds := values.get("milliseconds")) is not None:
+            latest[run.arm].append(milliseconds)
+        for metric, value in values.items():
+            if value is not None:
+                count, total = sums[run.arm, metric].get(unit, (0, 0.0))
+                sums[run.arm, metric][unit] = count + 1, total + value
+    for name, arm in arms.items():
+        arm.units, arm.latest_milliseconds = len(units[name]), tuple(latest[name])
+        arm.moments = {metric: Moments.of(sums[name, metric].values()) for metric in METRICS}
+    return dict(arms)
 
 
 def p95(values: Sequence[float]) -> float:
     """Return the value that 95 % of them do not exceed (nearest rank)."""
     return sorted(values)[-(-95 * len(values) // 100) - 1]
-
-
-class _Arm:
-    """One arm while its runs are read."""
-
-    def __init__(self) -> None:
-        self._runs = self._ended = self._failed = self._failed_checks = 0
-        self._usd_of_day = 0.0
-        self._units: set[float | str] = set()
-        self._latest: deque[float] = deque(maxlen=2 * WINDOW_RUNS)
-        self._sums: dict[Metric, dict[float | str, tuple[int, float]]] = {metric: {} for metric in METRICS}
-
-    def add(self, run: RunOutcome, today: date | None) -> None:
-        """Add one run."""
-        unit = run.run_id if run.bucket is None else run.bucket
-        self._runs += 1
-        self._units.add(unit)
-        self._failed_checks += run.failed_checks
-        if run.decided_at.date() == today:
-            self._usd_of_day += run.usd
-        values: dict[Metric, float | None] = {"satisfaction": run.satisfaction}
-        if run.finished_at is not None:
-            self._ended += 1
-            self._failed += run.status == "failed"
-            values |= {"usd": run.usd, "milliseconds": run.milliseconds, "external_calls": float(run.external_calls)}
-        if (milliseconds := values.get("milliseconds")) is not None:
-            self._latest.append(milliseconds)
-        for metric, value in values.items():
-            if value is not None:
-                count, total = self._sums[metric].get(unit, (0, 0.0))
-                self._sums[metric][unit] = count + 1, total + value
-
-    def figures(self) -> ArmFigures:
-        """Return the figures of all added runs."""
-        return ArmFigures(
-            runs=self._runs,
-            units=len(self._units),
-            ended=self._ended,
-            failed=self._failed,
-            failed_checks=self._failed_checks,
-            moments={metric: Moments.of(sums.values()) for metric, sums in self._sums.items()},
-            latest_milliseconds=tuple(self._latest),
-            usd_of_day=self._usd_of_day,
-        )

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sluice_client.models.base import *
     from sluice_client.models.answers import *
-    from sluice_client.models.graph import *
-    from sluice_client.models.learning import *
     from sluice_client.models.memory import *
     from sluice_client.models.operations import *
 
@@ -20,9 +18,7 @@ _NAMES = {
     "base": "Event",
     "answers": "Answer AnswerInsights BudgetState Channels Citation Claim CodeSample Contribution Control Decision Defence Disclosure DocumentText EdgeType Explanation Finding Gap GateCheck GraphPath GraphUse Inspection Lines ModelUse NodeLabel Origin PassageInsights PathStep Plan PolicyState PrivateSpan PromptMessage Provenance Retrieval RetrievalMetadata RetrievedChunk RunAccepted RunSummary RunTrace RunView SearchAim Sentiment Spend StaleCitation Strategy TrustFactors TrustScore Verdict Veto Voice",
     "memory": "CheckRun DecisionEntry ErrorEntry ErrorType FeatureLearning FileAction FileTouched IterationAccepted IterationOutcome IterationRecord LearningResult LearningSource LearningState Learnings MemoryProof ModelTier PromptBlock RagStatus Recall Recollection",
-    "graph": "CypherResult GraphProof GraphServerHealth GraphStatus Linked LinkedDocument NearDocument NearLink NearestDocuments NeighbourView Neighbours NodeView",
-    "learning": "AbReport ArmSize Evaluation EvaluationRow Interval MetricComparison PlanDifference PlanDifferences Rebuilt Rollout RolloutStep StageVerdict Summary",
-    "operations": "DeadLetterFilter DeadLetterGroup DeadLetterSummary DeadLetterView DefenceView Filters FlagResult FlagState ForgetProof ForgottenEntry GateProfile Health HealthCheck HostView Meant OperatorAction PastPayload Payload PlannedGroup Purged QuarantinedChunk QuarantinedText Released ReplayPlan ReplayView Replayed Selection StageView Trace",
+    "operations": "AbReport ArmSize CypherResult DeadLetterFilter DeadLetterGroup DeadLetterSummary DeadLetterView DefenceView Evaluation EvaluationRow Filters FlagResult FlagState ForgetProof ForgottenEntry GateProfile GraphProof GraphServerHealth GraphStatus Health HealthCheck HostView Interval Linked LinkedDocument Meant MetricComparison NearDocument NearLink NearestDocuments NeighbourView Neighbours NodeView OperatorAction PastPayload Payload PlanDifference PlanDifferences PlannedGroup Purged QuarantinedChunk QuarantinedText Rebuilt Released ReplayPlan ReplayView Replayed Rollout RolloutStep Selection StageVerdict StageView Summary Trace",
 }
 
 

@@ -9,8 +9,36 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sluice_client.models.base import Model
-from sluice_client.models.answers import Defence, Finding
+from sluice_client.models.answers import Defence, EdgeType, Finding, GraphPath, NodeLabel, Origin, Plan
 
+
+class AbReport(Model):  # One model's report
+    model_version: str
+    model_sha256: str
+    status: str
+    share: float
+    since: datetime
+    headline: str
+    verdict: StageVerdict
+    stage_runs: int
+    expected_runs: int | None
+    arms: dict[str, ArmSize]
+    plans: PlanDifferences
+
+class ArmSize(Model):  # The size of an arm: its runs, its units of the draw, and the runs that ended, failed and were
+    runs: int
+    units: int
+    ended: int
+    failed: int
+    judged: int
+
+class CypherResult(Model):  # Rows of a Cypher question, and the generation of the graph that they come from
+    columns: list[str]
+    rows: list[list[Any]]
+    is_cut: bool = False
+    generation: str
+    behind: int = 0
+    duration_ms: float
 
 class DeadLetterFilter(Model):  # A filter of dead letters; all given conditions must hold
     corpora: list[str] | None = None
@@ -77,6 +105,20 @@ class DefenceView(Model):  # One defence of the gate for a profile, a corpus and
     falls_back_to: str | None = None
     windows: list[str] = []
 
+class Evaluation(Model):  # `GET /v1/evaluation`: how the runs did that were decided from `since` to before `until`.
+    since: datetime
+    until: datetime
+    by: Literal['plan', 'profile', 'model'] | str
+    rows: list[EvaluationRow]
+    total: Summary
+
+class EvaluationRow(Model):  # The runs of one profile; grouped by plan or by model, of one plan, or of one model and
+    profile: str
+    plan: Plan | None = None
+    model_version: str | None = None
+    arm: Literal['shadow', 'canary', 'control', 'default', 'promoted'] | str | None = None
+    summary: Summary
+
 class Filters(Model):  # Conditions that a chunk must all meet
     document_ids: list[str] = []
     url_prefix: str | None = None
@@ -123,6 +165,34 @@ class GateProfile(Model):  # A profile of the gate: the scores from which a run 
     full_loop: float
     skip: float
 
+class GraphProof(Model):  # The graph rebuilt from the journal, compared with the incremental one: by `sluice graph
+    corpus: str
+    documents: int
+    edges: int
+    grown_sha256: str
+    rebuilt_sha256: str
+    differing: list[str] = []
+
+class GraphServerHealth(Model):  # Whether the graph server answers
+    status: Literal['healthy', 'unhealthy'] | str
+    message: str
+
+class GraphStatus(Model):  # The state of a corpus's graph
+    corpus: str
+    documents: int
+    edges: int
+    version: int
+    graph_sha256: str
+    parser_version: str
+    generation: str | None
+    published_version: int
+    published_nodes: int = 0
+    published_edges: int = 0
+    published_at: datetime | None = None
+    cypher_version: int | None = None
+    server_version: int | None = None
+    problem: str | None = None
+
 class Health(Model):  # `/healthz`: 200 when every part is well, 503 otherwise.
     ok: bool
     version: str
@@ -147,8 +217,82 @@ class HostView(Model):  # `GET /v1/hosts`: the crawl's counters for one host ove
     success_share: float
     render_share: float
 
+class Interval(Model):  # An estimate of `count` observations and the ends of its interval.
+    estimate: float
+    low: float
+    high: float
+    count: int
+
+class Linked(Model):  # Documents linked to a failing test that touches a module.
+    module: str
+    tests: list[NodeView]
+    documents: list[LinkedDocument]
+    generation: str
+
+class LinkedDocument(Model):  # A document that is linked to the requested module, and the path to it.
+    document: NodeView
+    score: float
+    path: GraphPath
+
 class Meant(Model):  # `POST /v1/forgotten/count`: the number of currently served documents that a request to forget
     documents: int
+
+class MetricComparison(Model):  # One metric in both arms
+    metric: Literal['satisfaction', 'usd', 'milliseconds', 'external_calls'] | str
+    canary: float | None
+    control: float | None
+    canary_count: int
+    control_count: int
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    relative: float | None = None
+    relative_low: float | None = None
+    relative_high: float | None = None
+
+class NearDocument(Model):  # A document near to a question
+    document_id: str
+    path: str | None = None
+    url: str | None = None
+    title: str | None = None
+    score: float
+
+class NearLink(Model):  # A document that a near one refers or links to, by `shared` names; `names` are some of them.
+    from_document_id: str
+    document_id: str
+    path: str | None = None
+    url: str | None = None
+    title: str | None = None
+    names: list[str]
+    shared: int
+
+class NearestDocuments(Model):  # The documents that a graph server ranks nearest to a question, and the documents
+    documents: list[NearDocument]
+    linked: list[NearLink]
+    by_vector_index: bool
+
+class NeighbourView(Model):  # A node next to another, and the edge between them.
+    node: NodeView
+    edge: EdgeType
+    direction: Literal['out', 'in'] | str
+    origin: Origin
+    lines: list[int] = []
+    detail: str = ''
+    candidates: int = 1
+
+class Neighbours(Model):  # A node and its neighbours, the surest edges first.
+    node: NodeView
+    neighbours: list[NeighbourView]
+    total: int
+    generation: str
+
+class NodeView(Model):  # A node: `id` is its label and key, like `Symbol:python:shop.cart.Cart`; `name` is for people.
+    id: str
+    label: NodeLabel
+    name: str
+    path: str | None = None
+    url: str | None = None
+    title: str | None = None
 
 class OperatorAction(Model):  # An operator's action on a dead letter or a bulk replay.
     at: datetime
@@ -165,6 +309,17 @@ class PastPayload(Model):  # A payload that an operator replaced at `at`.
 class Payload(Model):  # Received bytes: as text if they are UTF-8, else in base64.
     encoding: Literal['utf-8', 'base64'] | str
     text: str
+
+class PlanDifference(Model):  # Runs for which the gate's weights choose one plan and the model another.
+    heuristic: Plan
+    model: Plan
+    runs: int
+
+class PlanDifferences(Model):  # The model's plans compared with those of the profile's weights for the same runs.
+    asked: int = 0
+    alike: int = 0
+    differences: list[PlanDifference] = []
+    usd_difference: float | None = None
 
 class PlannedGroup(Model):  # The planned bulk replay of the letters with one fingerprint.
     fingerprint: str
@@ -195,6 +350,9 @@ class QuarantinedChunk(Model):  # A chunk in a list
     operator: str | None
     decided_at: datetime | None
     note: str | None
+
+class Rebuilt(Model):  # The number of runs whose outcomes were made again from their events.
+    runs: int
 
 class Released(Model):  # A chunk was released
     id: str
@@ -231,6 +389,30 @@ class Replayed(Model):  # A dead letter was replayed as `event_id`: a new id if 
     event_id: str
     run_id: str
 
+class Rollout(Model):  # The current rollout of one model. The model decides `share` of the units, and as many are its
+    model_version: str
+    model_sha256: str
+    unit: Literal['run', 'session'] | str = 'session'
+    status: Literal['shadow', 'canary', 'promoted', 'stopped'] | str
+    stages: list[float] = []
+    expected_runs: list[int] = []
+    share: float
+    began_at: datetime
+    stage_began_at: datetime
+    changed_at: datetime
+    operator: str
+    history: list[RolloutStep] = []
+
+class RolloutStep(Model):  # One change of a rollout, to a new state and share
+    at: datetime
+    operator: str
+    verdict: Literal['promote', 'stop', 'continue', 'inconclusive'] | str | None = None
+    why: str = ''
+    canary_runs: int = 0
+    control_runs: int = 0
+    status: Literal['shadow', 'canary', 'promoted', 'stopped'] | str
+    share: float
+
 class Selection(Model):  # A selection of documents: exactly one field is set.
     url: str | None = None
     url_prefix: str | None = None
@@ -238,6 +420,15 @@ class Selection(Model):  # A selection of documents: exactly one field is set.
     run_id: str | None = None
     submitted_by: str | None = None
     filters: Filters | None = None
+
+class StageVerdict(Model):  # The verdict on a stage, with its reason and figures. `sample_ratio_p` is of the numbers
+    kind: Literal['promote', 'stop', 'continue', 'inconclusive'] | str
+    why: str
+    canary_runs: int
+    control_runs: int
+    sample_ratio_p: float
+    feedback_ratio_p: float
+    metrics: list[MetricComparison]
 
 class StageView(Model):  # One stage: its waiting events, and whether it is paused
     stage: Literal['gate', 'search', 'crawl', 'chunk', 'embed', 'index', 'query', 'graph'] | str
@@ -249,6 +440,26 @@ class StageView(Model):  # One stage: its waiting events, and whether it is paus
     paused_by: str | None = None
     paused_since: datetime | None = None
     probe_at: datetime | None = None
+
+class Summary(Model):  # The figures of some runs
+    runs: int = 0
+    judged: int = 0
+    coverage: float = 0.0
+    satisfaction: Interval | None = None
+    signals: dict[str, Interval] | None = None
+    freshness_gain_seconds: Interval | None = None
+    cited_age_seconds: float | None = None
+    usd: Interval | None = None
+    total_usd: float = 0.0
+    usd_per_success: Interval | None = None
+    mean_milliseconds: Interval | None = None
+    p50_milliseconds: float | None = None
+    p95_milliseconds: float | None = None
+    external_calls: Interval | None = None
+    precision_at_k: Interval | None = None
+    token_spend: float | None = None
+    crawl_success_rate: Interval | None = None
+    failed: int = 0
 
 class Trace(Model):  # A searched place, the number of items searched, and the traces found.
     place: str
