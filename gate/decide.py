@@ -36,12 +36,20 @@ from sluice.contracts.errors import Conflict
 from sluice.contracts.gate import BudgetState, Contribution, CoverageProbed, GateDecided, GateRequested, PolicyState
 from sluice.contracts.learning.control import NO_CONTROL, Control, Judgement, ModelUse
 from sluice.contracts.plan import Plan
-from sluice.gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
 from sluice.gate.learned.model import GateModel, choose_learned_plan, read_features
 from sluice.gate.profile import Profile
 from sluice.gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
 from sluice.gate.signals import COVERAGE_FEATURES, Signals, plan_without_search, read_signals
-from sluice.gate.veto import control_denials, embedder_denials, lower_plan, policy_denials
+from sluice.gate.veto import (
+    A_PAGE,
+    NOTHING,
+    affordable_searches,
+    budget_denials,
+    control_denials,
+    embedder_denials,
+    lower_plan,
+    policy_denials,
+)
 
 DECIMALS = 6
 HEURISTIC = "heuristic"

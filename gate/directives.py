@@ -16,7 +16,7 @@ from sluice.contracts.event import Next
 from sluice.contracts.gate import GateDecided, GateRequested, Limits, SearchAim
 from sluice.contracts.ingest import CrawlDirected, Render, SearchCompleted, SearchDirected
 from sluice.contracts.plan import Plan
-from sluice.gate.budget import NOTHING, lowest
+from sluice.gate.veto import NOTHING, lowest
 
 
 class CrawlLimits(Value):

@@ -23,9 +23,9 @@ from sluice.contracts.event import Event, Gap, GapFound, Next, Queue, new_run_id
 from sluice.contracts.gate import Feedback, FeedbackGiven, GateOptions, GateRequested, Limits
 from sluice.contracts.ingest import CrawlDirected, DocumentsRemoved, DocumentsSubmitted, Render
 from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL
-from sluice.gate.budget import lifted_by, lowest_ceilings
 from sluice.gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
 from sluice.gate.profile import choose_profile
+from sluice.gate.veto import lifted_by, lowest_ceilings
 from sluice.ledger.events.fair_queue import NO_KEY
 from sluice.ledger.events.outbox import run_baggage
 from sluice.ledger.ledger import CreatedRun, NewRun

@@ -26,8 +26,8 @@ from sluice.contracts.index import Answer, AnswerDirected, AnswerReady, StaleCit
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import PromptMessage, Query, Retrieval, RetrievalMetadata, SearchOptions, Strategy
-from sluice.gate.budget import lifted_by
 from sluice.gate.profile import Profile
+from sluice.gate.veto import lifted_by
 from sluice.index.search.compose_answer import compose_answer
 from sluice.index.settings import RerankSettings
 from sluice.ingest.embed.tokens import count_tokens

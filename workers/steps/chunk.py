@@ -27,7 +27,7 @@ from sluice.contracts.document import ChunkBatch, Document, Provenance, snippet_
 from sluice.contracts.errors import InvalidInput, PolicyRefused, SluiceError
 from sluice.contracts.event import Done, Event, Gap, Next
 from sluice.contracts.ingest import DocumentChunked, SearchCompleted
-from sluice.gate.budget import fit_within
+from sluice.gate.veto import fit_within
 from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize, chunk_batch, tokenized_texts
 from sluice.ingest.embed.batching import Portion, in_portions
 from sluice.ingest.embed.tokens import tokenizer_sha256

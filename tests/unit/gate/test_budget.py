@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.gate import Limits
-from sluice.gate.budget import fit_within, lifted_by, lowest_ceilings
 from sluice.gate.settings import BudgetSettings
+from sluice.gate.veto import fit_within, lifted_by, lowest_ceilings
 
 PLANNED = {"max_pages": 8, "max_bytes": 8_000_000}
 

@@ -8,8 +8,7 @@ import pytest
 
 from sluice.contracts.gate import BudgetState, Limits, PolicyState
 from sluice.contracts.plan import Plan
-from sluice.gate.budget import affordable_searches, budget_denials
-from sluice.gate.veto import Denial, lower_plan, policy_denials, policy_state
+from sluice.gate.veto import Denial, affordable_searches, budget_denials, lower_plan, policy_denials, policy_state
 from tests.unit.gate.samples import RICH
 
 SEARCH = Denial("no_search", "search", "why", "lift")
