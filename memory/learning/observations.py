@@ -168,13 +168,13 @@ def find_statements(record: IterationRecord) -> Iterator[Candidate]:
 
 
 def lessons(text: str) -> Iterator[str]:
-    """Yield the text behind each label, without the label."""
+    """Yield the text behind each label. A correction keeps its label, by which it retires an earlier learning."""
     for found in WORDING["lesson"].finditer(text):
         head, *items = WORDING["item"].split(found["said"])
         for one in (head, *items):
             said = one.strip(" \t*_\n")
             if len(said) >= _SHORTEST:
-                yield said[0].upper() + said[1:]
+                yield f"Correction: {said}" if found["corrects"] else said[0].upper() + said[1:]
 
 
 MOST_ITERATIONS_TO_FIX = 10

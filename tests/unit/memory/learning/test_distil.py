@@ -109,6 +109,16 @@ def test_lessons_that_the_agent_states_are_its_own_learnings() -> None:
     assert {(one.source, one.iteration) for one in feature.learnings} == {(LearningSource.AGENT, 3)}
 
 
+def test_a_correction_that_the_agent_states_retires_what_it_corrects() -> None:
+    feature = Feature()
+    feature.learn("Sessions are kept in Redis", iteration=1)
+    feature.record(2, "Success", summary="Fixed the login.\nCorrection: sessions are kept in Postgres, not in Redis.")
+    feature.distil()
+    wrong, right = feature.learnings
+    assert right.text == "Correction: sessions are kept in Postgres, not in Redis."
+    assert wrong.retired_by == right.id
+
+
 def test_refusals_and_standstill_are_learned_at_once() -> None:
     feature = Feature()
     feature.record(1, errors=(error("git push was denied by the user", None, kind=ErrorType.PERMISSION, tool="Bash"),))
