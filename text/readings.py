@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import html
 import re
 import unicodedata
 import zlib
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -224,7 +224,7 @@ def _unmask_look_alikes(read: list[str], starts: Sequence[int], disguises: list[
     mixed = sum(any(letter.isascii() and letter.isalpha() for letter in word[0]) for word in words)
     for word in words:
         is_mixed = any(letter.isascii() and letter.isalpha() for letter in word[0])
-        if is_mixed or mixed >= _FEW_WORDS:
+        if is_mixed or mixed >= _FEW:
             read[word.start() : word.end()] = [LATIN_OF.get(letter, letter) for letter in word[0]]
             disguises.append(Disguise("look-alike-letters", starts[word.start()], starts[word.end() - 1] + 1))
 
@@ -248,11 +248,10 @@ _LONGEST_RUN = 20_000
 """Most characters of a run that are decoded."""
 _MOST_GROWTH = 20_000
 """Characters by which a decoded text may be longer than the original; escapes and codes make it shorter."""
-_PARAGRAPH = re.compile(r"\n\s*\n")
 
 
 def decoded(text: str) -> Reading | None:
-    """Return the paragraphs of `text` in which something is encoded, decoded; None where nothing is.
+    """Return `text` with what is encoded in it decoded; None where nothing is.
 
     Kinds of the disguises are `encoded`, `spaced-letters`, `masked` (marks or digits within words) and `joined` (words
     with signs for blanks, as names in source code have them).
@@ -264,18 +263,16 @@ def decoded(text: str) -> Reading | None:
         if after is reading or len(after.text) > len(text) + _MOST_GROWTH:
             break
         reading = after
-    return None if reading is first else _around_disguises(reading, text, len(first.disguises))
+    return None if reading is first else reading
 
 
 def _pieces(text: str) -> list[Piece]:
     """Return what is decoded in one step, in order, without overlaps: codes, or words, or whole paragraphs."""
-    looks = _looks(text)
-    steps = (
-        _codes(text, has_codes=looks.code),
-        _words(text) if looks.masked or _BROKEN.search(text) else (),
-        _ciphered(text) if looks.ciphered >= _CIPHERED else (),
-    )
-    for step in steps:
+    looks = [(_look if len(word) <= _LONGEST_CACHED else _look.__wrapped__)(word) for word in set(text.split())]
+    codes = (*_CODES, *_LONG_CODES) if any(one.code for one in looks) else _CODES
+    words = _WORDS if any(one.masked for one in looks) else _WORDS[:1]
+    is_ciphered = sum(one.ciphered for one in looks) >= _CIPHERED
+    for step in (_decode(text, codes), _decode(text, words), _ciphered(text) if is_ciphered else ()):
         pieces: list[Piece] = []
         for piece in sorted(step):
             if piece.plain != text[piece.start : piece.end] and (not pieces or piece.start >= pieces[-1].end):
@@ -310,58 +307,37 @@ def replaced(reading: Reading, pieces: Sequence[Piece]) -> Reading:
     return Reading("".join(text), starts, ends, tuple(disguises))
 
 
-def _around_disguises(reading: Reading, text: str, known: int) -> Reading:
-    """Return the reading of the paragraphs that hold a disguise behind the first `known` ones."""
-    starts, ends = reading.starts or (), reading.ends or ()
-    bounds = [0, *(found.end() for found in _PARAGRAPH.finditer(text)), len(text)]
-    held = {place for one in reading.disguises[known:] for place in _covering(bounds, one.start, one.end)}
-    kept = [place for number in sorted(held) for place in _covered(starts, bounds[number], bounds[number + 1])]
-    if len(kept) == len(starts):
-        return reading
-    return Reading(
-        "".join(reading.text[place] for place in kept),
-        [starts[place] for place in kept],
-        [ends[place] for place in kept],
-        reading.disguises,
-    )
+Found = tuple[re.Match[str], str]
 
 
-def _covering(bounds: Sequence[int], start: int, end: int) -> range:
-    return range(max(bisect_left(bounds, start + 1) - 1, 0), min(bisect_left(bounds, end), len(bounds) - 1))
+class Decoder(NamedTuple):
+    """One way to disguise a text: its pattern, and what a match says in plain; None where it says nothing."""
+
+    kind: str
+    pattern: re.Pattern[str]
+    decode: Callable[[re.Match[str]], str | None]
+    is_telling: Callable[[Sequence[Found]], bool] = bool
+    """Whether all that was found is enough to be no accident."""
+    is_possible: Callable[[str], bool] = bool
+    """A quick test of a text, which most texts fail."""
 
 
-def _covered(starts: Sequence[int], low: int, high: int) -> range:
-    return range(bisect_left(starts, low), bisect_left(starts, high))
+def _decode(text: str, decoders: Iterable[Decoder]) -> Iterator[Piece]:
+    for one in decoders:
+        if one.is_possible(text):
+            found = [(match, plain) for match in one.pattern.finditer(text) if (plain := one.decode(match)) is not None]
+            if one.is_telling(found):
+                yield from (_piece(match, plain, one.kind) for match, plain in found)
 
 
-_ESCAPE = re.compile(
-    r"\\u(?:\{[0-9a-fA-F]{1,6}\}|[0-9a-fA-F]{4})|\\U[0-9a-fA-F]{8}|\\x[0-9a-fA-F]{2}|\\[0-3][0-7]{2}|"
-    r"U\+[0-9A-F]{4,6} ?|"
-    r"=[0-9A-F]{2}(?![0-9A-Za-z])|(?<=[A-Za-z ])=[0-9A-F]{2}(?=[a-z])|(?:%[0-9a-fA-F]{2})+|\+A[A-Za-z0-9/]{5,}-|"
-    r"&(?:#x[0-9a-fA-F]{2,7};?|#[0-9]{2,7};?|[a-zA-Z]{2,24};)"
-)
-_SOFT_BREAK = re.compile(r"=\r?\n")
-_TAG = re.compile(r"(?:<(?:/?[a-zA-Z][^<>\n]{0,80}|!--[^<>]{0,80}--)>)+")
-_FEW_TAGS = 3
-_FEW_ESCAPES = 3
-_LETTER = re.compile("[A-Za-z]")
-_RUN = re.compile(
-    r"(?<![\w+/])[\w+/-]{8,}={0,6}(?:[ \t]*\r?\n[ \t>#*/|]*[\w+/-]{8,}={0,6}(?=[ \t]*(?:\r?\n|$)))*", re.ASCII
-)
-"""A word of the alphabets of base64, base32 or hexadecimal, or lines of one such word each."""
-_GROUPS = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/_-]{4,8}(?: [A-Za-z0-9+/_-]{4,8}={0,2}){5,}(?![\w+/=-])")
-_BASE85 = re.compile(r"(?<!\S)(?=\S{0,40}[!#$%&*+();<=>?@^_`{|}~\"',./:\[\\\]-])[!-~]{20,}(?!\S)")
-_NUMBERS = re.compile(r"(?<![\w.])(?>(?:(?>(?:0[xob]|\\x|&#|%)?)[0-9a-fA-F]{2,8}+(?:[\s,;:/|-]{1,3}+|(?!\w))){8,})")
-_NUMBER = re.compile(r"[0-9a-fA-F]{2,}")
-_SPACED = re.compile(r"(?<!\w)(?:[^\W_][ .\-_*·|/,;:!?'’\"]{1,6}){6,}[^\W_](?!\w)")
-_SHORTEST_RUN = 16
-_LAYOUT = re.compile(r"\s[\s>#*/|]*")
-_MIXED = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]|\d[a-zA-Z]|[a-zA-Z]\d")
-"""How encoded words differ from written ones: capitals and digits stand within them."""
-
-
-_ESCAPED_BY = ("\\", "%", "&", "=", "U+", "+A")
-_FEW_NUMBERS = 8
+def _piece(match: re.Match[str], plain: str, kind: str) -> Piece:
+    """Return what stands for a match, without its first characters and last signs that are the same in plain."""
+    (start, end), text = match.span(), match.string
+    while plain and start < end and plain[0] == text[start]:
+        start, plain = start + 1, plain[1:]
+    while plain and start < end and plain[-1] == text[end - 1] and not plain[-1].isalnum():
+        end, plain = end - 1, plain[:-1]
+    return Piece(start, end, plain, kind)
 
 
 class _Look(NamedTuple):
@@ -375,91 +351,97 @@ class _Look(NamedTuple):
     """Letters of known words in a cipher."""
 
 
-def _looks(text: str) -> _Look:
-    looks = [(_look if len(word) <= _LONGEST_CACHED else _look.__wrapped__)(word) for word in set(text.split())]
-    return _Look(any(one.code for one in looks), any(one.masked for one in looks), sum(one.ciphered for one in looks))
-
-
 _LONGEST_CACHED = 60
 
 
 @lru_cache(maxsize=20_000)
 def _look(word: str) -> _Look:
     ciphered = sum(map(len, _enciphered().keys() & set(_WORD.findall(word.lower()))))
-    return _Look(
-        bool(_MIXED.search(word)), any(piece.plain != word[piece.start : piece.end] for piece in _words(word)), ciphered
-    )
+    is_masked = any(piece.plain != word[piece.start : piece.end] for piece in _decode(word, _WORDS))
+    return _Look(bool(_MIXED.search(word)), is_masked, ciphered)
 
 
-def _codes(text: str, *, has_codes: bool) -> Iterator[Piece]:
-    for found in _SPACED.finditer(text):
-        yield Piece(*found.span(), _letters_together(found[0]), "spaced-letters")
-    escapes = list(_ESCAPE.finditer(text)) if any(mark in text for mark in _ESCAPED_BY) else []
-    plains = [_unescaped(found[0]) for found in escapes]
-    if len(escapes) >= _FEW_ESCAPES or any(map(_LETTER.search, plains)):
-        yield from (Piece(*found.span(), plain, "encoded") for found, plain in zip(escapes, plains, strict=True))
-        yield from (Piece(*found.span(), "", "encoded") for found in _SOFT_BREAK.finditer(text))
-    if "<" in text and sum(map(_is_within_word, tags := list(_TAG.finditer(text)))) >= _FEW_TAGS:
-        yield from (Piece(*found.span(), "", "masked") for found in tags)
-    for found in _NUMBERS.finditer(text) if sum(map(text.count, "0123456789")) >= _FEW_NUMBERS else ():
-        run = found[0].rstrip(" \r\n\t,;:/|-")
-        if plain := _from_numbers(run):
-            yield Piece(found.start(), found.start() + len(run), plain, "encoded")
-    for pattern in (_RUN, _GROUPS, _BASE85) if has_codes else ():
-        for found in pattern.finditer(text):
-            run = found[0].rstrip()
-            for part in (*((run,) if "/" not in run else (run, run[run.rindex("/") + 1 :])),):
-                is_code = len(part) >= _SHORTEST_RUN and _MIXED.search(part)
-                if is_code and (plain := _from_run(part[:_LONGEST_RUN])):
-                    end = found.start() + len(run)
-                    yield Piece(end - len(part), end, plain, "encoded")
-                    break
+_ESCAPE = re.compile(
+    r"\\u(?:\{[0-9a-fA-F]{1,6}\}|[0-9a-fA-F]{4})|\\U[0-9a-fA-F]{8}|\\x[0-9a-fA-F]{2}|\\[0-3][0-7]{2}|"
+    r"=\r?\n|=[0-9A-F]{2}(?![0-9A-Za-z])|(?<=[A-Za-z ])=[0-9A-F]{2}(?=[a-z])|(?:%[0-9a-fA-F]{2})+|"
+    r"\+A[A-Za-z0-9/]{5,}-|&(?:#x[0-9a-fA-F]{2,7};?|#[0-9]{2,7};?|[a-zA-Z]{2,24};)"
+)
+_LETTER = re.compile("[A-Za-z]")
+_FEW = 3
 
 
-def _is_within_word(found: re.Match[str]) -> bool:
-    """Return whether letters stand on both sides of a tag that parts no lines or paragraphs."""
-    around = found.string[found.start() - 1 : found.start()], found.string[found.end() : found.end() + 1]
-    return all(map(str.isalpha, around)) and found[0][1:3].lower() not in (
-        "br",
-        "p>",
-        "li",
-        "td",
-        "/p",
-        "/l",
-        "/t",
-        "/d",
-    )
-
-
-def _unescaped(escape: str) -> str:
+def _unescaped(found: re.Match[str]) -> str:
+    escape = found[0]
     if escape[0] == "%":
         return unquote(escape, errors="replace")
     if escape[0] == "&":
         return html.unescape(escape)
     if escape[0] == "+":
         return escape.encode().decode("utf-7", "replace")
+    if escape[-1] == "\n":
+        return ""
     octal = escape[0] == "\\" and escape[1].isdigit()
-    point = int(escape.strip("\\uUx{}+= "), 8 if octal else 16)
+    point = int(escape.strip("\\uUx{}="), 8 if octal else 16)
     return chr(point) if point < 0x110000 else escape
 
 
-def _from_numbers(run: str) -> str | None:
+_TAG = re.compile(r"(?:<(?:/?[a-zA-Z][^<>\n]{0,80}|!--[^<>]{0,80}--)>)+")
+_PARTING = ("br", "p>", "li", "td", "/p", "/l", "/t", "/d")
+"""Beginnings of tags that part lines or paragraphs."""
+
+
+def _is_within_word(found: re.Match[str]) -> bool:
+    around = found.string[found.start() - 1 : found.start()], found.string[found.end() : found.end() + 1]
+    return all(map(str.isalpha, around)) and found[0][1:3].lower() not in _PARTING
+
+
+_NUMBERS = re.compile(r"(?<![\w.])(?>(?:(?>(?:0[xob]|\\x|&#|%)?)[0-9a-fA-F]{2,8}+(?:[\s,;:/|-]{1,3}+|(?!\w))){8,})")
+_FEW_DIGITS = 8
+_NUMBER = re.compile(r"[0-9a-fA-F]{2,}")
+_NO_NUMBER = re.compile(r"0[xob]|(?m:^[0-9a-f]{7,8}:? +(?=[0-9a-f]{2,4} ))")
+
+
+def _from_numbers(found: re.Match[str]) -> str | None:
     """Return the text of a list of numbers of characters, in whichever base gives one."""
-    numbers = _NUMBER.findall(re.sub(r"0[xob]|(?m:^[0-9a-f]{7,8}:? +(?=[0-9a-f]{2,4} ))", "", run))
+    run = found[0].rstrip(" \r\n\t,;:/|-")
+    numbers = _NUMBER.findall(_NO_NUMBER.sub("", run))
     for base in (2, 8, 10, 16):
         try:
             points = [int(number, base) for number in numbers]
         except ValueError:
             continue
         if all(point < 0x110000 for point in points) and (plain := _told("".join(map(chr, points)))):
-            return plain
+            return plain + found[0][len(run) :]
     return None
 
 
-def _from_run(run: str) -> str | None:
+_RUN = re.compile(
+    r"(?<![\w+/])[\w+/-]{8,}={0,6}(?:[ \t]*\r?\n[ \t>#*/|]*[\w+/-]{8,}={0,6}(?=[ \t]*(?:\r?\n|$)))*", re.ASCII
+)
+"""A word of the alphabets of base64, base32 or hexadecimal, or lines of one such word each."""
+_GROUPS = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/_-]{4,8}(?: [A-Za-z0-9+/_-]{4,8}={0,2}){5,}(?![\w+/=-])")
+_BASE85 = re.compile(r"(?<!\S)(?=\S{0,40}[!#$%&*+();<=>?@^_`{|}~\"',./:\[\\\]-])[!-~]{20,}(?!\S)")
+_SHORTEST_RUN = 16
+_LAYOUT = re.compile(r"\s[\s>#*/|]*")
+_MIXED = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]|\d[a-zA-Z]|[a-zA-Z]\d")
+"""How encoded words differ from written ones: capitals and digits stand within them."""
+_GZIP_OR_ZLIB = 47
+
+
+def _from_run(found: re.Match[str]) -> str | None:
+    """Return what a run says, or what is behind its last slash, as in a `data:` address."""
+    run = found[0]
+    for start in dict.fromkeys((0, run.rfind("/") + 1)):
+        part = run[start:].rstrip()
+        if len(part) >= _SHORTEST_RUN and _MIXED.search(part) and (plain := _from_code(part[:_LONGEST_RUN])):
+            return run[:start] + plain
+    return None
+
+
+def _from_code(run: str) -> str | None:
     """Return the text that a run of characters encodes, in the first of the codes that gives one."""
     run = _LAYOUT.sub("", run)
-    for alphabet, decode in _CODES:
+    for alphabet, decode in _ALPHABETS:
         if alphabet.fullmatch(run):
             try:
                 found = decode(run)
@@ -471,56 +453,51 @@ def _from_run(run: str) -> str | None:
     return None
 
 
+_SAYS = re.compile(r"[^\W\d_]{2,}[\W_]+[^\W\d_]{2,}|[\u3040-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]{4}|[a-z-]{2,} [/~.-]")
+
+
 def _told(plain: str) -> str | None:
     """Return a decoded text where it is words, or may be decoded once more; an image, a hash or a key is neither."""
     plain = plain.strip("\0")
     if not all(one.isprintable() or one in "\r\n\t" for one in plain) or "\ufffd" in plain:
         return None
-    if _ESCAPE.search(plain) or (_RUN.fullmatch(plain.strip()) and len(plain) >= _SHORTEST_RUN):
+    if _ESCAPE.search(plain) or (len(plain) >= _SHORTEST_RUN and _RUN.fullmatch(plain.strip())):
         return plain
-    is_words = re.search(
-        r"[^\W\d_]{2,}[\W_]+[^\W\d_]{2,}|[\u3040-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]{4}|[a-z-]{2,} [/~.-]", plain
-    )
-    return plain if is_words and sum(one.isalnum() or one.isspace() for one in plain) >= 0.7 * len(plain) else None
+    letters = sum(one.isalnum() or one.isspace() for one in plain)
+    return plain if _SAYS.search(plain) and letters >= 0.7 * len(plain) else None
 
 
 def _from_base64(run: str) -> bytes:
-    """Decode a run in either alphabet, with the whole bytes of a last, incomplete group."""
+    """Decode a run in either alphabet, with the whole bytes of a last, incomplete group, and decompress it."""
     run = run.rstrip("=").replace("-", "+").replace("_", "/")
-    whole, rest = run[: len(run) // 4 * 4], run[len(run) // 4 * 4 :]
-    plain = base64.b64decode(whole + (rest + "=" * (4 - len(rest)) if len(rest) > 1 else ""), validate=True)
-    if not plain.startswith((b"\x1f\x8b", b"x\x01", b"x\x9c", b"x\xda")):
-        return plain
-    try:
+    rest = len(run) % 4
+    plain = base64.b64decode(run[: len(run) - (rest == 1)] + "=" * (-rest % 4 if rest > 1 else 0), validate=True)
+    with contextlib.suppress(zlib.error):
         return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(plain, _MOST_GROWTH)
-    except zlib.error:
-        return plain
+    return plain
 
 
-_GZIP_OR_ZLIB = 47
-
-
-def _from_base32(run: str) -> bytes:
-    run = run.rstrip("=").upper()
-    return base64.b32decode(run + "=" * (-len(run) % 8))
-
-
-def _from_ascii85(run: str) -> bytes:
-    return base64.a85decode(run.removeprefix("<~").removesuffix("~>"))
-
-
-_CODES: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
+_ALPHABETS: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
     (re.compile(r"(?:[0-9a-fA-F]{2})+"), bytes.fromhex),
-    (re.compile(r"[A-Z2-7]+={0,6}|[a-z2-7]+={0,6}"), _from_base32),
+    (re.compile(r"[A-Z2-7]+={0,6}|[a-z2-7]+={0,6}"), lambda run: base64.b32decode(_padded(run.rstrip("=").upper(), 8))),
     (re.compile(r"[\w+/-]+={0,2}", re.ASCII), _from_base64),
     (re.compile(r"[0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+"), base64.b85decode),
-    (re.compile(r"(?:<~)?[!-uz]+(?:~>)?"), _from_ascii85),
+    (re.compile(r"(?:<~)?[!-uz]+(?:~>)?"), lambda run: base64.a85decode(run.removeprefix("<~").removesuffix("~>"))),
 )
 """Each code's alphabet, and how it is decoded."""
 
 
-def _letters_together(run: str) -> str:
+def _padded(run: str, group: int) -> str:
+    return run + "=" * (-len(run) % group)
+
+
+_SPACED = re.compile(r"(?<!\w)(?:[^\W_][ .\-_*·|/,;:!?'’\"]{1,6}){6,}[^\W_](?!\w)")
+_PAIR = 2
+
+
+def _letters_together(found: re.Match[str]) -> str:
     """Return spaced letters as words: two signs in a row, one of them a blank, part words."""
+    run = found[0]
     if len(parts := run.split()) * _PAIR <= sum(map(str.isalnum, run)):
         return " ".join("".join(filter(str.isalnum, part)) for part in parts)
     read: list[str] = []
@@ -531,6 +508,40 @@ def _letters_together(run: str) -> str:
         elif read and read[-1] != " " and len(ahead[:_PAIR]) == _PAIR and ahead[:_PAIR].isspace():
             read.append(" ")
     return " ".join(map(_divided, "".join(read).split()))
+
+
+_CODES = (
+    Decoder("spaced-letters", _SPACED, _letters_together),
+    Decoder(
+        "encoded",
+        _ESCAPE,
+        _unescaped,
+        lambda found: len(found) >= _FEW or any(_LETTER.search(plain) for _, plain in found),
+        lambda text: any(mark in text for mark in ("\\", "%", "&", "=", "+A")),
+    ),
+    Decoder("masked", _TAG, lambda _: "", lambda tags: sum(_is_within_word(tag) for tag, _ in tags) >= _FEW),
+    Decoder("encoded", _NUMBERS, _from_numbers, bool, lambda text: sum(map(text.count, "0123456789")) >= _FEW_DIGITS),
+)
+"""What stands for single characters."""
+_LONG_CODES = tuple(Decoder("encoded", pattern, _from_run) for pattern in (_RUN, _GROUPS, _BASE85))
+"""What stands for many characters, tried where a word looks like one of them."""
+
+
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_LONGEST_WORD = 20
+_GLUED = re.compile(r"(?<![^\W\d_])[^\W\d_]{16,80}(?![^\W\d_])")
+_JOINED = re.compile(r"(?<![^\W\d_])_*[^\W\d_]+(?:[*_~`|.^/+:\\-]{1,4}[^\W\d_]+)+(?![^\W\d_])_*")
+_ODD_MARK = re.compile(r"[*_~`|^\\]")
+"""Marks that no written word has within it, as `e-mail` has its hyphen."""
+_BROKEN = re.compile(r"(?<![^\W\d_])(?P<before>[^\W\d_]{1,20})-?\r?\n(?P<after>[^\W\d_]{1,20})")
+_SIGN = re.compile(r"[\W\d_]+")
+_LEET = re.compile(
+    r"(?<![\w@$!|+])(?=[@$!|+\d]{0,12}[A-Za-z])(?=[A-Za-z]{0,12}[@$!|+\d])[\w@$!|+]{2,24}(?![\w@$|+])", re.ASCII
+)
+_DIGITS = tuple(str.maketrans("01345789@$!|+", f"o{one}eastbgasi{other}t") for one, other in ("il", "li"))
+_WHOLE_WORD = 5
+"""Letters from which one word alone shows that it was masked."""
+_FEW_WORDS = 3
 
 
 def _divided(word: str) -> str:
@@ -549,77 +560,61 @@ def _divided(word: str) -> str:
     return " ".join(parts) if len(parts) >= _FEW_WORDS else word
 
 
-_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_PAIR = 2
-_LONGEST_WORD = 20
-_GLUED = re.compile(r"(?<![^\W\d_])[^\W\d_]{16,80}(?![^\W\d_])")
-_JOINED = re.compile(r"(?<![^\W\d_])_*[^\W\d_]+(?:[*_~`|.^/+:\\-]{1,4}[^\W\d_]+)+(?![^\W\d_])_*")
-_ODD_MARK = re.compile(r"[*_~`|^\\]")
-"""Marks that no written word has within it, as `e-mail` has its hyphen."""
-_BROKEN = re.compile(r"-?\r?\n(?P<after>[^\W\d_]{1,20})")
-_LETTERS_BEFORE = re.compile(r"[^\W\d_]+$")
-_SIGN = re.compile(r"[\W\d_]+")
-_LEET = re.compile(
-    r"(?<![\w@$!|+])(?=[@$!|+\d]{0,12}[A-Za-z])(?=[A-Za-z]{0,12}[@$!|+\d])[\w@$!|+]{2,24}(?![\w@$|+])", re.ASCII
+def _mended(found: re.Match[str]) -> str | None:
+    """Return a word that a line's end breaks, unless both halves are words."""
+    whole, known = found["before"] + found["after"], known_words()
+    is_broken = whole.lower() in known and not {found["before"].lower(), found["after"].lower()} <= known
+    return whole if is_broken else None
+
+
+def _unmarked(found: re.Match[str]) -> str | None:
+    """Return a known word without the marks in it."""
+    whole = _SIGN.sub("", found[0])
+    return whole if whole.lower() in known_words() and len(whole) >= _WHOLE_WORD else None
+
+
+def _parted(found: re.Match[str]) -> str | None:
+    """Return known words that signs join, with blanks for the signs."""
+    parts = list(filter(None, _SIGN.split(found[0])))
+    is_words = len(parts) >= _FEW_WORDS and sum(part.lower() in known_words() for part in parts) * 2 > len(parts)
+    blank = _SIGN.sub(lambda sign: sign[0].replace("_", " ") if "_" in sign[0] else " ", found[0])
+    return blank if is_words and "//" not in found[0] else None
+
+
+def _spelled(found: re.Match[str]) -> str:
+    readings = [found[0].translate(digits) for digits in _DIGITS]
+    return next((one for one in readings if one.lower() in known_words()), readings[0])
+
+
+_WORDS = (
+    Decoder("masked", _BROKEN, _mended),
+    Decoder("joined", _GLUED, lambda found: _divided(found[0])),
+    Decoder("masked", _JOINED, lambda found: _unmarked(found) if _ODD_MARK.search(found[0]) else None),
+    Decoder("joined", _JOINED, lambda found: _unmarked(found) or _parted(found)),
+    Decoder(
+        "masked",
+        _LEET,
+        _spelled,
+        lambda found: any(len(word) >= _WHOLE_WORD and word.lower() in known_words() for _, word in found),
+    ),
 )
-_DIGITS = tuple(str.maketrans("01345789@$!|+", f"o{one}eastbgasi{other}t") for one, other in ("il", "li"))
-_WHOLE_WORD = 5
-"""Letters from which one word alone shows that it was masked."""
-_FEW_WORDS = 3
-
-
-def _words(text: str) -> Iterator[Piece]:
-    """Yield words that marks divide, digits spell or signs join, where this makes them known words."""
-    known = known_words()
-    for found in _BROKEN.finditer(text):
-        before, after = (
-            _LETTERS_BEFORE.search(text, max(0, found.start() - _LONGEST_WORD), found.start()),
-            found["after"],
-        )
-        if before and (before[0] + after).lower() in known and not {before[0].lower(), after.lower()} <= known:
-            yield Piece(before.start(), found.end(), before[0] + after, "masked")
-    for found in _GLUED.finditer(text):
-        yield Piece(*found.span(), _divided(found[0]), "joined")
-    for found in _JOINED.finditer(text):
-        whole = _SIGN.sub("", found[0])
-        parts = _SIGN.split(found[0])
-        if whole.lower() in known and len(whole) >= _WHOLE_WORD:
-            yield Piece(*found.span(), whole, "masked" if _ODD_MARK.search(found[0]) else "joined")
-        elif (
-            "//" not in found[0]
-            and len(parts) >= _FEW_WORDS
-            and sum(part.lower() in known for part in parts) * 2 > sum(map(bool, parts))
-        ):
-            plain = _SIGN.sub(lambda sign: sign[0].replace("_", " ") if "_" in sign[0] else " ", found[0])
-            yield Piece(*found.span(), plain, "joined")
-    spelled = [(found, _spelled(found[0], known)) for found in _LEET.finditer(text)]
-    if any(len(word) >= _WHOLE_WORD and word.lower() in known for _, word in spelled):
-        yield from (Piece(*found.span(), word, "masked") for found, word in spelled)
-
-
-def _spelled(word: str, known: frozenset[str]) -> str:
-    readings = [word.translate(digits) for digits in _DIGITS]
-    return next((one for one in readings if one.lower() in known), readings[0])
-
+"""Words that marks divide, digits spell or signs join, where this makes them known words; the first may end a line."""
 
 _CIPHERED = 12
 """Letters of known words in a paragraph, read by one cipher, from which the paragraph is in it."""
 _SHORTEST_WORD = 4
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+_PARAGRAPH = re.compile(r"\S(?:.|\n(?!\s*\n))*")
 
 
 def _ciphered(text: str) -> Iterator[Piece]:
     """Yield the paragraphs in which letters are shifted or mirrored in the alphabet, or words stand backwards."""
-    enciphered = _enciphered()
-    start = 0
-    for stop in (*(found.end() for found in _PARAGRAPH.finditer(text)), len(text)):
+    for paragraph in _PARAGRAPH.finditer(text):
         votes: Counter[str] = Counter()
-        paragraph = text[start:stop].rstrip()
-        for word in set(_WORD.findall(paragraph.lower())):
-            votes.update(dict.fromkeys(enciphered.get(word, ()), len(word)))
+        for word in set(_WORD.findall(paragraph[0].lower())):
+            votes.update(dict.fromkeys(_enciphered().get(word, ()), len(word)))
         if votes and (best := votes.most_common(1)[0])[1] >= _CIPHERED:
-            yield Piece(start, start + len(paragraph), _deciphered(paragraph, best[0]), "encoded")
-        start = stop
+            yield Piece(*paragraph.span(), _deciphered(paragraph[0], best[0]), "encoded")
 
 
 def _deciphered(text: str, alphabet: str) -> str:
@@ -632,15 +627,11 @@ def _deciphered(text: str, alphabet: str) -> str:
 @cache
 def _enciphered() -> dict[str, set[str]]:
     """Return every known word in every cipher, with the alphabets in which it is written so."""
-    alphabets = [_ALPHABET[by:] + _ALPHABET[:by] for by in range(1, 26)] + [_ALPHABET[::-1]]
-    known = [word for word in known_words() if word.isascii() and len(word) >= _SHORTEST_WORD]
+    alphabets = ["", *(_ALPHABET[by:] + _ALPHABET[:by] for by in range(1, 26)), _ALPHABET[::-1]]
+    known = {word for word in known_words() if word.isascii() and len(word) >= _SHORTEST_WORD}
     found: dict[str, set[str]] = {}
     for alphabet in alphabets:
-        table = str.maketrans(_ALPHABET, alphabet)
+        table = str.maketrans(_ALPHABET, alphabet) if alphabet else {}
         for word in known:
-            found.setdefault(word.translate(table), set()).add(alphabet)
-    for word in known:
-        found.setdefault(word[::-1], set()).add("")
-    for word in known:
-        found.pop(word, None)
-    return found
+            found.setdefault(word.translate(table) if alphabet else word[::-1], set()).add(alphabet)
+    return {word: alphabets for word, alphabets in found.items() if word not in known}

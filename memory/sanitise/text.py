@@ -12,10 +12,21 @@ from dataclasses import replace
 
 from sluice.memory.block_marks import cut_blocks, remove_marks
 from sluice.memory.ports import MaskPrivate, Sanitise, Sanitised
-from sluice.memory.sanitise.characters import make_visible
 from sluice.memory.sanitise.harm import looks_harmful
 from sluice.memory.sanitise.markup import take_out_markup
 from sluice.text.commands import find_commands
+from sluice.text.hidden import (
+    BLACK_FLAG,
+    CONTROL,
+    DIRECTION,
+    FLAG_TAGS,
+    JOINERS,
+    LINE_ENDS,
+    NO_WIDTH,
+    SELECTORS_IN_A_ROW,
+    SURROGATES,
+    TAGS,
+)
 from sluice.text.readings import decoded, normalise
 
 _WORD = re.compile(r"\w")
@@ -28,7 +39,7 @@ def sanitize_learning_text(text: str) -> Sanitised:
     """
     cut: Counter[str] = Counter()
     kept, blocked = _without_commands(text, cut)
-    kept = take_out_markup(_without_blocks(make_visible(kept, cut), cut), cut)
+    kept = take_out_markup(_without_blocks(_make_visible(kept, cut), cut), cut)
     if cut and not blocked:  # what was taken out may have parted a command
         kept, blocked = _without_commands(kept, cut)
     plain = normalise(kept).text
@@ -54,6 +65,39 @@ def _without_commands(text: str, cut: Counter[str]) -> tuple[str, bool]:
     return cut_sentences(text, [(one.start, one.end) for one in found]), any(
         one.rule.startswith("hidden.") for one in found
     )
+
+
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+"""Colours and other commands to a terminal (ECMA-48)."""
+_CONTROLS = re.compile(f"[{CONTROL}\x0c\r]")
+_UNSEEN = (
+    ("hidden.characters", re.compile(f"(?<![{TAGS}])(?:(?<!{BLACK_FLAG})|(?!{FLAG_TAGS}(?![{TAGS}])))[{TAGS}]+")),
+    ("hidden.characters", SELECTORS_IN_A_ROW),
+    ("hidden.characters", re.compile("[\u202d\u202e]")),
+    ("mark.direction", re.compile(f"[{DIRECTION}]")),
+    ("mark.invisible", re.compile(f"[{NO_WIDTH}]")),
+    ("mark.invisible", re.compile(f"[{JOINERS}]{{2,}}|(?<![^\x00-\x7f])[{JOINERS}](?![^\x00-\x7f])")),
+)
+"""`hidden.…` have no use but to hide a text or to turn it around. Persian, Indic scripts and emoji need joiners."""
+_SURROGATES = re.compile(f"[{SURROGATES}]")
+
+
+def _make_visible(text: str, cut: Counter[str]) -> str:
+    """Return `text` with line feeds alone as line ends, without control, direction and invisible characters."""
+    if text.isascii() and not _CONTROLS.search(text):
+        return text
+    text = LINE_ENDS.sub("\n", _take_out(text, "mark.control", _TERMINAL, cut))
+    text = _take_out(text, "mark.control", _CONTROLS, cut)
+    for rule, pattern in _UNSEEN if not text.isascii() else ():
+        text = _take_out(text, rule, pattern, cut)
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def _take_out(text: str, rule: str, pattern: re.Pattern[str], cut: Counter[str]) -> str:
+    text, found = pattern.subn("", text)
+    if found:
+        cut[rule] += found
+    return text
 
 
 def _without_blocks(text: str, cut: Counter[str]) -> str:
