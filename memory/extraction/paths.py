@@ -7,36 +7,30 @@ project's root, or starts at a home folder (`~`), is outside: counted, and never
 
 from __future__ import annotations
 
+import ntpath
+import posixpath
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 MAX_PATH_CHARACTERS = 1_024
-_DRIVE = re.compile(r"([A-Za-z]):(?=/|$)")
+_OF_WINDOWS = re.compile(r"[A-Za-z]:(?=/|$)|//")
 _DRIVE_OF_A_UNIX_SHELL = re.compile(r"/([A-Za-z])(?=/|$)")
-
-
-@dataclass(frozen=True, slots=True)
-class Lexical:
-    """A path taken apart: `anchor` is "/", a drive as "c:/", a share as "//", or "" for a relative path."""
-
-    anchor: str
-    parts: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class ProjectPaths:
     """Resolves the paths of one run. `not_kept` counts the paths left out."""
 
-    root: Lexical | None
+    root: PurePath | None
     not_kept: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, root: str | None) -> ProjectPaths:
         """Build for a project below the absolute path `root`. If None or relative, only relative paths are inside."""
-        taken = take_apart(root) if root else None
-        parts = _without_dots(taken) if taken and taken.anchor else None
-        return cls(Lexical(taken.anchor, parts) if taken and parts is not None else None)
+        path = _read(root) if root else None
+        return cls(_without_dots(path) if path is not None and path.is_absolute() else None)
 
     def relative(self, path: str, working_directory: str | None = None) -> str | None:
         """Return `path` relative to the root; None, counted as `path_outside`, if it is not below the root."""
@@ -47,64 +41,51 @@ class ProjectPaths:
 
     def find(self, path: str, working_directory: str | None = None) -> str | None:
         """Return the same as `relative`, without counting."""
-        taken = take_apart(path, self.root.anchor if self.root else "")
-        if taken is None or not path.strip() or any(ord(character) < 32 for character in path):
+        named = _read(path, of_windows=isinstance(self.root, PureWindowsPath))
+        if named is None or not path.strip() or any(ord(character) < 32 for character in path):
             return None
-        base = take_apart(working_directory) if working_directory else None
-        if not taken.anchor:
-            base = base if base and base.anchor else self.root
-            taken = Lexical(base.anchor if base else "", (base.parts if base else ()) + taken.parts)
-        parts = _without_dots(taken)
-        if parts is None:
-            return None
+        if not named.is_absolute():
+            base = _read(working_directory) if working_directory else None
+            base = base if base is not None and base.is_absolute() else self.root
+            named = base / named if base is not None else named
+        named = _without_dots(named)
         if self.root is None:
-            inside = None if taken.anchor else parts
+            inside = None if named.is_absolute() or ".." in named.parts else named
         else:
-            inside = _below(Lexical(taken.anchor, parts), self.root)
-        relative = "/".join(inside or ())
+            inside = named.relative_to(self.root) if _is_below(named, self.root) else None
+        relative = inside.as_posix() if inside is not None and inside.parts else ""
         if len(relative) > MAX_PATH_CHARACTERS or re.match(r"~|[A-Za-z]:", relative):
             return None
         return relative or None
 
 
-def take_apart(path: str, root_anchor: str = "") -> Lexical | None:
-    """Return a path's parts, reading backslashes as slashes; None if it begins with a home folder (`~`)."""
-    slashed = path.strip().replace("\\", "/")
-    if slashed.startswith("//?/"):
-        slashed = slashed[4:]
-    if slashed.startswith("~"):
-        return None
-    if root_anchor.endswith(":/") and (unix := _DRIVE_OF_A_UNIX_SHELL.match(slashed)):
-        slashed = f"{unix[1]}:{slashed[2:]}"
-    drive = _DRIVE.match(slashed)
-    anchor = f"{drive[1].lower()}:/" if drive else next((one for one in ("//", "/") if slashed.startswith(one)), "")
-    rest = slashed[2:] if drive else slashed
-    return Lexical(anchor, tuple(part for part in rest.split("/") if part not in ("", ".")))
+def is_relative(path: str) -> bool:
+    """Return whether a path begins neither at a root nor at a home folder."""
+    named = _read(path)
+    return named is not None and not named.is_absolute()
 
 
 def is_below(path: str, root: str) -> bool:
     """Return whether an absolute path is `root`, an absolute path as well, or lies below it."""
-    project = ProjectPaths.of(root).root
-    taken = ProjectPaths.of(path).root
-    return project is not None and taken is not None and _below(taken, project) is not None
+    project, named = ProjectPaths.of(root).root, ProjectPaths.of(path).root
+    return project is not None and named is not None and _is_below(named, project)
 
 
-def _without_dots(path: Lexical) -> tuple[str, ...] | None:
-    parts: list[str] = []
-    for part in path.parts:
-        if part != "..":
-            parts.append(part)
-        elif parts:
-            parts.pop()
-        elif not path.anchor:
-            return None
-    return tuple(parts)
+def _read(path: str, *, of_windows: bool = False) -> PurePath | None:
+    """Return a path, with backslashes read as slashes; None if it begins with a home folder (`~`)."""
+    slashed = path.strip().replace("\\", "/").removeprefix("//?/")
+    if slashed.startswith("~"):
+        return None
+    if of_windows and (unix := _DRIVE_OF_A_UNIX_SHELL.match(slashed)):
+        slashed = f"{unix[1]}:{slashed[2:] or '/'}"
+    return PureWindowsPath(slashed + "/") if _OF_WINDOWS.match(slashed) else PurePosixPath(slashed)
 
 
-def _below(path: Lexical, root: Lexical) -> tuple[str, ...] | None:
-    """Return the parts after the root's; None if `path` is not below it. Windows paths compare without case."""
-    count = len(root.parts)
-    mine, its = path.parts[:count], root.parts
-    if path.anchor != "/":
-        mine, its = tuple(part.casefold() for part in mine), tuple(part.casefold() for part in its)
-    return path.parts[count:] if path.anchor == root.anchor and mine == its else None
+def _without_dots(path: PurePath) -> PurePath:
+    module = ntpath if isinstance(path, PureWindowsPath) else posixpath
+    return type(path)(module.normpath(path))
+
+
+def _is_below(path: PurePath, root: PurePath) -> bool:
+    """Windows paths compare without case."""
+    return type(path) is type(root) and path.is_relative_to(root)

@@ -6,9 +6,7 @@ before it is reported with its line and offset, and the lines after it are read.
 
 from __future__ import annotations
 
-import gc
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -72,17 +70,16 @@ class Position:
         """
         found: list[ReadEntry] = []
         together: list[tuple[bytes, JournalEntry | Corrupted]] = []
-        with resting_collector():
-            for line in _lines(descriptor, self.offset):
-                decoded = _decode(line)
-                together.append((line, decoded))
-                if isinstance(decoded, JournalEntry) and decoded.continued:
-                    continue
-                if (len(together) > 1 or isinstance(decoded, Corrupted)) and not self._stand_here(descriptor, together):
-                    break
-                for one in together:
-                    found += self._pass(*one)
-                together = []
+        for line in _lines(descriptor, self.offset):
+            decoded = _decode(line)
+            together.append((line, decoded))
+            if isinstance(decoded, JournalEntry) and decoded.continued:
+                continue
+            if (len(together) > 1 or isinstance(decoded, Corrupted)) and not self._stand_here(descriptor, together):
+                break
+            for one in together:
+                found += self._pass(*one)
+            together = []
         return found
 
     def _stand_here(self, descriptor: int, together: list[tuple[bytes, JournalEntry | Corrupted]]) -> bool:
@@ -172,38 +169,3 @@ def _decode(line: bytes) -> JournalEntry | Corrupted:
         return JournalEntry.from_json_line(line)
     except Corrupted as error:
         return error
-
-
-class _Rest:
-    """Pause of the garbage collector that threads share while they read: the first begins it, the last ends it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._count = 0
-        self._was_enabled = False
-
-    def begin(self) -> None:
-        with self._lock:
-            if self._count == 0:
-                self._was_enabled = gc.isenabled()
-                gc.disable()
-            self._count += 1
-
-    def end(self) -> None:
-        with self._lock:
-            self._count -= 1
-            if self._count == 0 and self._was_enabled:
-                gc.enable()
-
-
-_REST = _Rest()
-
-
-@contextmanager
-def resting_collector() -> Iterator[None]:
-    """Keep the garbage collector from starting by itself within the block."""
-    _REST.begin()
-    try:
-        yield
-    finally:
-        _REST.end()

@@ -92,12 +92,12 @@ def _may_have_failed(commands: Commands | None, exit_code: int | None) -> Sequen
 def _tried(steps: Sequence[Step] | None) -> Iterable[Matcher]:
     """Return the matchers of the programs that ran; all of them if one of the programs may run anything."""
     if steps is None:
-        return [row for row in matchers() if not row.only]
+        return matchers()
     programs = {step.program for step in steps if not step.reads}
     read = frozenset().union(*(row.programs for row in matchers())) - known("run_anything")
     if programs <= read:
         return [row for row in matchers() if row.anywhere or row.programs & programs]
-    return [row for row in matchers() if not row.only or row.programs & programs]
+    return matchers()
 
 
 def _mentions(output: Output, rows: Iterable[Matcher]) -> list[Mention]:

@@ -71,7 +71,6 @@ class Matcher:
     programs: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     anywhere: bool = False
-    only: bool = False
     follows: bool = False
     alone: bool = False
     once: bool = False

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from sluice.memory.extraction.paths import ProjectPaths, take_apart
+from sluice.memory.extraction.paths import ProjectPaths, is_relative
 from sluice.text.pattern_file import PatternFile
 
 TABLE = PatternFile(Path(__file__).with_name("matchers.toml"))
@@ -42,8 +42,7 @@ class Project:
             return None, False
         if path.startswith("file://"):
             path = unquote(path.removeprefix("file://"))
-        taken = take_apart(path)
-        if taken and not taken.anchor:
+        if is_relative(path):
             path = posixpath.join(folder or self.folder or "", path)
         inside = ProjectPaths.of(self.root).find(path)
         if (

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import os
 import threading
 from pathlib import Path
@@ -11,7 +10,6 @@ from filelock import FileLock
 from sluice.contracts.errors import InvalidInput, Unavailable
 from sluice.memory.journal import FeatureMemory, Journal, JournalEntry, features_in, read_journal
 from sluice.memory.journal import entry as entries
-from sluice.memory.journal.read import resting_collector
 from tests.support.memory.entries import added, iteration, learning, said
 
 
@@ -118,22 +116,6 @@ def test_threads_share_a_journal(journal: Journal) -> None:
         one.join()
     assert sorted(one.record.iteration_number for one in journal.read().in_order()) == list(range(1, 21))
     assert len(read_journal(journal.path).entries) == 20
-
-
-def test_reading_leaves_the_garbage_collector_as_it_was(journal: Journal) -> None:
-    journal.append([iteration(1)])
-    with resting_collector():
-        thread = threading.Thread(target=Journal(journal.path.parent, "auth").read)
-        thread.start()
-        thread.join()
-        assert not gc.isenabled(), "another thread's rest goes on"
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        Journal(journal.path.parent, "auth").read()
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
 
 
 def test_a_lock_that_another_process_holds_is_a_clear_error(journal: Journal) -> None:
