@@ -17,12 +17,21 @@ also where no format is known. The last lines of an output with errors are kept 
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, CheckRun, ErrorEntry, ErrorType, FileAction
+from sluice.contracts.memory.model import (
+    MAX_ENTRIES,
+    MAX_MESSAGE_CHARACTERS,
+    CheckRun,
+    ErrorEntry,
+    ErrorType,
+    FileAction,
+)
 from sluice.memory.extraction.agent_run import PHRASES, AgentRun, CallStatus, ToolUseEvent
 from sluice.memory.extraction.checks import MAX_TARGETS, Ran, is_missing, last_checks, programs_run, takes_place
 from sluice.memory.extraction.errors import find_errors, last_lines
@@ -61,34 +70,24 @@ def iteration_errors(
 
     An error stands if no later run that covers its check passed, or failed without it.
     """
-    met: dict[ErrorEntry, tuple[int, ErrorEntry]] = {}
-    ran: list[list[Ran]] = []
-    for at, one in enumerate(calls):
+    evidence = _Evidence(run.said, calls, root)
+    for one in calls:
         errors = list(_of_call(one, paths, root, not_kept))
         ended = programs_run(one, errors, paths)
         if not errors and any(each.is_check and not each.run.passed for each in ended):
             errors = [_of_failure(one.call, one.command, one.directory, paths)]
-        ran.append(ended)
-        for error in errors:
-            not_kept["repeated_error"] += error in met
-            met[error] = (at, error.model_copy(update={"check": _check_of(error, ended, one, paths)}))
-    standing, solved = [], []
-    for at, error in met.values():
-        started = any(one.started for one in ran[at])
-        later = range(at + 1, len(calls))
-        end = next((call for call in later if _ends(error, started, ran[call], met, call)), None)
+        not_kept["repeated_error"] += evidence.add(
+            ended, errors, [_check_of(each, ended, one, paths) for each in errors]
+        )
+    standing: list[tuple[int, ErrorEntry]] = []
+    solved: list[ErrorEntry] = []
+    for at, error in evidence.met.values():
+        end = evidence.end_of(error, at)
         if end is None:
             standing.append((at, error))
-        elif not started:  # what was misspelt teaches nothing; a program that is not there, how to call it
-            if PHRASES["no_program"].search(error.message):
-                called = f"ran `{_first_line(calls[end].command or '')}`"
-                solved.append(error.model_copy(update={"solved_by": called}))
-        elif (how := _how(run, calls, ran, at, end, root)) and _is_solved(error, ran[end:], met, end):
+        elif how := evidence.solution(error, at, end):
             solved.append(error.model_copy(update={"solved_by": how}))
-    checks = last_checks(each for one in ran for each in one)
-    after = {id(each.run): _how(run, calls, ran, -1, at, root) for at, one in enumerate(ran) for each in one}
-    checks = [one.model_copy(update={"after": after[id(one)]}) for one in checks]
-    return Findings(list(met), _with_evidence(standing, calls), solved, checks)
+    return Findings(list(evidence.met), _with_evidence(standing, calls), solved, evidence.checks())
 
 
 def _check_of(error: ErrorEntry, ended: Sequence[Ran], one: LocatedCall, paths: ProjectPaths) -> CheckRun:
@@ -104,49 +103,86 @@ def _check_of(error: ErrorEntry, ended: Sequence[Ran], one: LocatedCall, paths: 
     return narrow if named and reported.run.covers(narrow) else reported.run
 
 
-def _ends(
-    error: ErrorEntry, started: bool, ended: Sequence[Ran], met: Mapping[ErrorEntry, tuple[int, ErrorEntry]], at: int
-) -> bool:
-    """Return whether the runs of call number `at` show that an error met before it is gone.
+class _Evidence:
+    """What each call of a run ran and reported, to find how an error ended. Calls are meant by their place."""
 
-    If the error's program had not even `started`, so does its first run that did.
-    """
-    if error.check is not None and not started and any(one.run.program == error.check.program for one in ended):
-        return any(one.started for one in ended)
-    covering = [one for one in ended if error.check is not None and one.run.covers(error.check)]
-    if not covering or covering[-1].run.passed or not covering[-1].is_check:
-        return bool(covering) and covering[-1].run.passed
-    others = (one for place, one in met.values() if place == at)
-    return is_missing(error, [one for one in others if one.check and one.check.program == covering[-1].run.program])
+    def __init__(self, said: Sequence[str], calls: Sequence[LocatedCall], root: str | None) -> None:
+        self.met: dict[ErrorEntry, tuple[int, ErrorEntry]] = {}
+        """By error: where it was met last, and the error with its check."""
+        self._said, self._calls, self._root = said, calls, root
+        self._ran: list[Sequence[Ran]] = []
+        self._reported: list[list[ErrorEntry]] = []
+        self._calls_of: defaultdict[str, list[int]] = defaultdict(list)
+        """By program, the calls that ran it."""
+        self.before = cache(self._before)
 
+    def add(self, ended: Sequence[Ran], errors: Sequence[ErrorEntry], checks: Sequence[CheckRun]) -> int:
+        """Add a call's programs and its errors with their checks; return how many of these were met before."""
+        at, known = len(self._ran), sum(error in self.met for error in errors)
+        self._ran.append(ended)
+        self._reported.append([one.model_copy(update={"check": run}) for one, run in zip(errors, checks, strict=True)])
+        self.met.update(zip(errors, ((at, one) for one in self._reported[at]), strict=True))
+        for program in {one.run.program for one in ended}:
+            self._calls_of[program].append(at)
+        return known
 
-def _is_solved(
-    error: ErrorEntry, ended: Sequence[Sequence[Ran]], met: Mapping[ErrorEntry, tuple[int, ErrorEntry]], at: int
-) -> bool:
-    """Return whether a missing error's check passed in the end, or no other error took its place."""
-    if any(one.run.passed and error.check and one.run.covers(error.check) for each in ended for one in each):
-        return True
-    return not any(place == at and takes_place(one, error) for place, one in met.values())
+    def end_of(self, error: ErrorEntry, at: int) -> int | None:
+        """Return the first call that shows that an error met last by call `at` is gone; None if it stands."""
+        if error.check is None:
+            return None
+        later = self._calls_of[error.check.program]
+        return next((end for end in later[bisect_right(later, at) :] if self._ends(error, error.check, at, end)), None)
 
+    def _ends(self, error: ErrorEntry, check: CheckRun, at: int, end: int) -> bool:
+        if not self._started(at):
+            return self._started(end)
+        covering = [one for one in self._ran[end] if one.run.covers(check)]
+        if not covering or covering[-1].run.passed or not covering[-1].is_check:
+            return bool(covering) and covering[-1].run.passed
+        of_program = (one for one in self._reported[end] if one.check and one.check.program == check.program)
+        return is_missing(error, [*of_program])
 
-def _how(
-    run: AgentRun, calls: Sequence[LocatedCall], ran: Sequence[Sequence[Ran]], at: int, end: int, root: str | None
-) -> str | None:
-    """Tell what happened between an error and the run without it: files changed, else commands; the agent's words."""
-    between = calls[at + 1 : end + 1]
-    changes = file_changes(between, "", ProjectPaths.of(root), Counter())
-    changed = dict.fromkeys(one.path for one in changes if one.action is not FileAction.READ)
-    commands = dict.fromkeys(
-        _first_line(one.command)
-        for one, ended in zip(between, ran[at + 1 : end + 1], strict=True)
-        if one.command is not None and any(each.run.passed and not each.is_check for each in ended)
-    )
-    said = run.said[calls[at].call.said_before if at >= 0 else 0 : calls[end].call.said_before]
-    told = [f"changed {', '.join([*changed][:_MOST_NAMED])}"] if changed else []
-    told += [f"ran {', '.join(f'`{one}`' for one in [*commands][-2:])}"] if commands and not changed else []
-    told += [" ".join(said[0].split())[:_MAX_SAID]] if said else []
-    again = "the same passed when it ran again" if any(each.is_check for each in ran[end]) else None
-    return ": ".join(told) or again
+    def _started(self, at: int) -> bool:
+        return any(one.started for one in self._ran[at])
+
+    def solution(self, error: ErrorEntry, at: int, end: int) -> str | None:
+        """Return how an error was solved between two calls; None if it was a slip, or another took its place.
+
+        Of a program that did not start: only how it is called, if it is not there; what was misspelt teaches nothing.
+        """
+        if not self._started(at):
+            missing = PHRASES["no_program"].search(error.message)
+            return f"ran `{_first_line(self._calls[end].command or '')}`" if missing else None
+        later = self._calls_of[error.check.program if error.check else ""]
+        passed = (one for call in later if call >= end for one in self._ran[call] if one.run.passed)
+        if any(error.check and one.run.covers(error.check) for one in passed):
+            return self.before(end, at)
+        replaced = any(takes_place(one, error) for one in self._reported[end])
+        return None if replaced else self.before(end, at)
+
+    def _before(self, end: int, since: int = -1) -> str | None:
+        """Tell what happened before a call and after `since`: files changed, else commands; the agent's own words."""
+        between = self._calls[since + 1 : end + 1]
+        changes = file_changes(between, "", ProjectPaths.of(self._root), Counter())
+        changed = dict.fromkeys(one.path for one in changes if one.action is not FileAction.READ)
+        commands = dict.fromkeys(
+            _first_line(one.command)
+            for one, ended in zip(between, self._ran[since + 1 : end + 1], strict=True)
+            if one.command is not None and any(each.run.passed and not each.is_check for each in ended)
+        )
+        begun = self._calls[since].call.said_before if since >= 0 else 0
+        said = self._said[begun : self._calls[end].call.said_before]
+        told = [f"changed {', '.join([*changed][:_MOST_NAMED])}"] if changed else []
+        told += [f"ran {', '.join(f'`{one}`' for one in [*commands][-2:])}"] if commands and not changed else []
+        told += [" ".join(said[0].split())[:_MAX_SAID]] if said else []
+        again = "it passed when it ran again" if any(one.is_check for one in self._ran[end]) else None
+        return ": ".join(told) or again
+
+    def checks(self) -> list[CheckRun]:
+        """Return the last run of each check, with what came before it."""
+        places = {id(one.run): at for at, ended in enumerate(self._ran) for one in ended}
+        last = last_checks(one for ended in self._ran for one in ended)[-MAX_ENTRIES:]
+        return [one.model_copy(update={"after": self.before(places[id(one)])}) for one in last]
 
 
 def _first_line(command: str) -> str:
