@@ -135,43 +135,20 @@ DOCS_HEADERS = {
 ASSETS = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "favicon-32x32.png": "image/png"}
 DOCS_SCRIPT = "start.js"
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Sluice: the HTTP interface</title>
-<link rel="stylesheet" href="docs/swagger-ui.css">
-<link rel="icon" type="image/png" href="docs/favicon-32x32.png">
-</head>
-<body>
-<div id="docs"></div>
-<script src="docs/swagger-ui-bundle.js"></script>
-<script src="docs/start.js"></script>
-</body>
-</html>
-"""
-_START = """SwaggerUIBundle({
-  url: %s,
-  dom_id: "#docs",
-  deepLinking: true,
-  validatorUrl: null,
-  presets: [SwaggerUIBundle.presets.apis],
-});
-"""
-
 
 @docs.get("/docs")
 def page() -> Response:
     """Return the page; the files that it loads are below `/docs/`."""
-    return Response(_PAGE, media_type="text/html", headers=DOCS_HEADERS)
+    content = files(__package__).joinpath("docs.html").read_text("utf-8")
+    return Response(content, media_type="text/html", headers=DOCS_HEADERS)
 
 
 @docs.get("/docs/{name}")
 def asset(request: Request, name: str) -> Response:
     """Return one of the page's files."""
     if name == DOCS_SCRIPT:
-        script = _START % json.dumps(request.app.openapi_url)
+        script = files(__package__).joinpath("docs.js").read_text("utf-8")
+        script = script.replace("OPENAPI_URL", json.dumps(request.app.openapi_url))
         return Response(script, media_type="text/javascript", headers=DOCS_HEADERS)
     if name not in ASSETS:
         raise NotFound(f"/docs has no file {name!r}")

@@ -147,7 +147,9 @@ def position_behind(
     """Return the position after which a stream begins. Runs before the stream starts, so that an error has a status:
     `NotFound` for a run that the caller may not see, `InvalidInput` for a `Last-Event-ID` that no stream has given."""
     instance_of(request).runs.one(run_id, caller)
-    return _sequence(last_event_id)
+    if last_event_id and not _POSITION.fullmatch(last_event_id):
+        raise InvalidInput("Last-Event-ID", "no id of an event", "send back the id of the last event received")
+    return int(last_event_id or 0)
 
 
 async def follower(request: Request, caller: AnyCaller) -> AsyncIterator[None]:
@@ -221,14 +223,6 @@ async def _finished(request: Request, run_id: str, seconds: float) -> RunView | 
             await news_or_patience(news, min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(2 * pause, LONGEST_PATIENCE_SECONDS)
     return None
-
-
-def _sequence(last_event_id: str | None) -> int:
-    if not last_event_id:
-        return 0
-    if not _POSITION.fullmatch(last_event_id):
-        raise InvalidInput("Last-Event-ID", "no id of an event", "send back the id of the last event received")
-    return int(last_event_id)
 
 
 @retrieval.post(

@@ -6,6 +6,7 @@ It reads the current generation, and abstains where there is none.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from sluice.graph.walk.paths import Passage, Trails
 from sluice.graph.walk.push import RESTART, RESTART_IF_FAR, Walked, push
 from sluice.graph.walk.question import Wanted, wanted_by
 from sluice.graph.walk.seeds import seeds_of
+from sluice.otel import metrics
 
 NO_GRAPH = "no graph is published"
 DAMAGED = "the graph is damaged"
@@ -43,11 +45,16 @@ class Arm(GraphArm):
         self._problem = NO_GRAPH
 
     def expand(self, question: str, hits: Sequence[GraphHit]) -> Expansion:
-        """Walk from the hits and from the names in the question. Raises nothing."""
+        """Walk from the hits and from the names in the question; time that, or count why not. Raises nothing."""
+        began = time.perf_counter()
         view, problem = self.view()
-        if view is None:
-            return Expansion(abstained=problem)
-        return expand(view, question, hits)
+        found = Expansion(abstained=problem) if view is None else expand(view, question, hits)
+        if found.abstained:
+            reason = {NO_GRAPH: "absent", DAMAGED: "damaged"}.get(found.abstained, "unconnected")
+            metrics.GRAPH_ABSTAINED.labels(reason).inc()
+        else:
+            metrics.GRAPH_WALK_SECONDS.observe(time.perf_counter() - began)
+        return found
 
     def view(self) -> tuple[GraphView | None, str]:
         """Return the generation to read, or the reason that there is none."""

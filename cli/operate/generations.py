@@ -29,7 +29,7 @@ from sluice.ingest.embed.minilm import FINGERPRINTS
 from sluice.ingest.settings import EmbedSettings
 from sluice.otel import metrics
 from sluice.workers.context import Context
-from sluice.workers.wiring.fallback import fill_fallback
+from sluice.workers.steps.embed import fill_fallback
 
 _PROBE = "which way does this point"
 """Embedded once before the work begins: it shows that the model answers, and the dimension of its vectors."""

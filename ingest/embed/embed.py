@@ -133,7 +133,7 @@ def _not_configured(required: str, models: Iterable[str]) -> Conflict:
 class FallbackEmbedder(InFront):
     """Two models whose vectors are the same, of which the second replaces the first during an outage.
 
-    A local model with other vectors has a second index instead (`workers.wiring.fallback`).
+    A local model with other vectors has a second index instead (`workers.steps.embed`).
     """
 
     def __init__(self, first: Embedder, second: Embedder) -> None:

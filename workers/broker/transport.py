@@ -282,19 +282,15 @@ class Transport:
         Our own channel knows the bindings by itself (`workers.broker.redis_channel`); other clients, and stock kombu,
         read them here.
         """
-        if self._bindings() >= len(QUEUES):
-            return
-        with self.app.connection_for_write() as connection, connection.channel() as channel:
-            for queue in self.app.conf.task_queues:
-                queue(channel).declare()
-
-    def _bindings(self) -> int:
         try:
-            return int(self._redis.scard(self._keys.bindings))
+            if int(self._redis.scard(self._keys.bindings)) >= len(QUEUES):
+                return
         except redis.ResponseError as error:
             if not self._has_mended(error):
                 raise
-            return 0
+        with self.app.connection_for_write() as connection, connection.channel() as channel:
+            for queue in self.app.conf.task_queues:
+                queue(channel).declare()
 
     def send_read(self, query: Query, traceparent: str | None, timeout_seconds: float) -> str:
         """Send a direct query to the query pool; return the key on which its reply will be put.

@@ -62,7 +62,12 @@ def run_worker(settings: Settings, name: str) -> None:
 
     sizes = {stage: pool_size(settings, stage) for stage in stages}
     kind = POOLS[stages[0]] if len(stages) == 1 else "threads"
-    app.conf.update(_limits(settings) if kind == "prefork" else {})
+    if kind == "prefork":
+        app.conf.update(
+            task_time_limit=background.child_limit_seconds(settings),
+            worker_max_tasks_per_child=settings.pools.max_tasks_per_child,
+            worker_proc_alive_timeout=CHILD_START_SECONDS,
+        )
     _connect_signals(process, prefork=kind == "prefork")
     turn = IndexTurn(settings) if "index" in stages else None
     if len(stages) > 1:
@@ -92,23 +97,13 @@ def run_worker(settings: Settings, name: str) -> None:
         raise SystemExit(worker.exitcode)
 
 
-def _limits(settings: Settings) -> dict[str, float | None]:
-    """Return Celery's settings for the children of a pool."""
-    return {
-        "task_time_limit": background.child_limit_seconds(settings),
-        "worker_max_tasks_per_child": settings.pools.max_tasks_per_child,
-        "worker_proc_alive_timeout": CHILD_START_SECONDS,
-    }
-
-
 def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
     # Celery keeps weak references to receivers, hence weak=False.
     signals.setup_logging.connect(lambda **_: None, weak=False)
     signals.worker_ready.connect(lambda **_: _come_forward(process), weak=False)
     if prefork:
-        signals.worker_init.connect(
-            lambda **_: _map_language_model(process.settings), weak=False
-        )  # before the pool forks
+        # before the pool forks
+        signals.worker_init.connect(lambda **_: _map_language_model(process.settings), weak=False)
         signals.worker_ready.connect(lambda **_: background.release_claims_of_children(process), weak=False)
         signals.worker_process_init.connect(lambda **_: _begin_child(process), weak=False)
         signals.worker_process_shutdown.connect(lambda **_: process.end(), weak=False)

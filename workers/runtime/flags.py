@@ -89,17 +89,8 @@ class FlagReader:
 
 NAMES: tuple[FlagName, ...] = get_args(FlagName)
 
-DEFAULTS: Mapping[FlagName, bool] = {
-    "gate_weights": True,
-    "search": True,
-    "crawl": True,
-    "hybrid": True,
-    "rerank": True,
-    "learned_gate": False,
-    "ragas": False,
-    "graph": True,
-    "memory": False,
-}
+_EXPERIMENTAL = ("learned_gate", "ragas", "memory")
+DEFAULTS: Mapping[FlagName, bool] = {name: name not in _EXPERIMENTAL for name in NAMES}
 """Features older than flags stay on (docs/decisions/0021-flags.md), and so do those measured to lose
 nothing (docs/decisions/0028-graph-retrieval.md); experimental ones are off."""
 

@@ -8,7 +8,7 @@ it: `increase` does not see that event, and a ratio over a missing series is emp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import structlog
@@ -18,7 +18,6 @@ from sluice.contracts.gate import GateDecided
 from sluice.contracts.index import AnswerReady, RunFinished, SnapshotPublished
 from sluice.contracts.ingest import ChunksEmbedded, EgressRefused, PageCrawled, PageUnchanged, SearchCompleted
 from sluice.contracts.plan import Plan
-from sluice.contracts.retrieval import RetrievedChunk
 from sluice.gate.decide import HEURISTIC, deciding_model
 from sluice.ingest.egress.rules import Refusal
 from sluice.otel import metrics
@@ -67,7 +66,9 @@ def count_events(events: Iterable[Event]) -> None:
                 metrics.INDEX_GENERATION_CHUNKS.labels(event.corpus).set(published.chunk_count)
             case AnswerReady(answer=answer) as ready:
                 profile = ready.profile or "default"
-                _observe_ages(answer.chunks, event.occurred_at, profile)
+                for provenance in {one.document_id: one.provenance for one in answer.chunks}.values():
+                    age = event.occurred_at - (provenance.published_at or provenance.fetched_at)
+                    metrics.DOCUMENT_AGE_SECONDS.labels(profile).observe(max(0.0, age.total_seconds()))
                 metrics.TOKEN_SPEND.labels("context").inc(sum(chunk.token_estimate for chunk in answer.chunks))
                 for seconds in ready.unseen_seconds:
                     metrics.CITED_AGE_SECONDS.labels(profile).observe(seconds)
@@ -82,13 +83,6 @@ def count_failed_search(providers: Iterable[str]) -> None:
     """Count a search that none of `providers` answered: the ledger records only its retry."""
     for provider in providers:
         metrics.SEARCH_CALLS.labels(provider, "failed").inc()
-
-
-def _observe_ages(chunks: Sequence[RetrievedChunk], answered_at: datetime, profile: str) -> None:
-    """Observe the age of each document that an answer cites, once."""
-    for provenance in {chunk.document_id: chunk.provenance for chunk in chunks}.values():
-        age = answered_at - (provenance.published_at or provenance.fetched_at)
-        metrics.DOCUMENT_AGE_SECONDS.labels(profile).observe(max(0.0, age.total_seconds()))
 
 
 def _count_decision(decided: GateDecided) -> None:

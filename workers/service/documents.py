@@ -37,23 +37,9 @@ SMALL_DOCUMENTS, SMALL_CHARACTERS = 8, 20_000
 """Largest submission that precedes bulk: a second of the local model on one core (5,000 tokens)."""
 
 
-class Size:
-    """Counts the documents and characters of a submission while they pass."""
-
-    def __init__(self) -> None:
-        self.documents = self.characters = 0
-
-    def count(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """Yield the documents, each counted as it passes."""
-        for document in documents:
-            self.documents += 1
-            self.characters += document.size
-            yield document
-
-    @property
-    def is_small(self) -> bool:
-        """Whether the submission, as counted so far, may precede bulk."""
-        return self.documents <= SMALL_DOCUMENTS and self.characters <= SMALL_CHARACTERS
+def may_precede_bulk(sizes: Sequence[int]) -> bool:
+    """Return whether a submission of documents of these sizes, in characters or bytes, is small enough for that."""
+    return len(sizes) <= SMALL_DOCUMENTS and sum(sizes) <= SMALL_CHARACTERS
 
 
 def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:

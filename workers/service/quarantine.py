@@ -49,7 +49,9 @@ class QuarantineDesk:
     def one(self, held_id: str, caller: Caller) -> QuarantinedText:
         """Return one chunk with its text, and what operators did to it."""
         held, blob, actions = self._seen(held_id, caller)
-        chunk = self._chunk_in(blob, held.checksum) if held.state != "purged" else None
+        batch = self._batch(blob) if held.state != "purged" else None
+        chunks = (chunk for document in batch.documents for chunk in document.chunks) if batch else ()
+        chunk = next((chunk for chunk in chunks if chunk.checksum == held.checksum), None)
         return QuarantinedText(
             **dict(held),
             text=chunk.text if chunk else None,
@@ -129,11 +131,6 @@ class QuarantineDesk:
             return ChunkBatch.model_validate_json(self._context.blobs.get(blob))
         except NotFound:
             return None
-
-    def _chunk_in(self, blob: BlobRef | None, checksum: str) -> Chunk | None:
-        batch = self._batch(blob)
-        chunks = (chunk for document in batch.documents for chunk in document.chunks) if batch else ()
-        return next((chunk for chunk in chunks if chunk.checksum == checksum), None)
 
 
 def judge_runs(context: Context, corpus: str, most: int) -> Iterator[JudgedRetrieval]:

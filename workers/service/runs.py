@@ -201,7 +201,9 @@ def explain_run(context: Context, run_id: str) -> Explanation:
     """
     decided = _recorded(context, run_id, GateDecided)
     probed, request = _recorded(context, run_id, CoverageProbed), _recorded(context, run_id, GateRequested)
-    again = explain(request, probed, decided, _profile_of(context, decided), _model_of(context, decided))
+    sha256 = needs_model(decided)
+    model = None if sha256 is None else GateModel.from_bytes(context.blobs.named(sha256))
+    again = explain(request, probed, decided, _profile_of(context, decided), model)
     recorded, recomputed = decided.model_dump_json(), again.model_dump_json()
     return Explanation(
         identical=recorded == recomputed, recorded=json.loads(recorded), recomputed=json.loads(recomputed)
@@ -230,9 +232,3 @@ def _profile_of(context: Context, decided: GateDecided) -> Profile:
     if present is not None and present.config_hash == decided.config_hash:
         return present
     return Profile.from_bytes(context.blobs.named(decided.config_hash))
-
-
-def _model_of(context: Context, decided: GateDecided) -> GateModel | None:
-    """Return the learned model of the decision, as it was kept then; None if there was none."""
-    sha256 = needs_model(decided)
-    return None if sha256 is None else GateModel.from_bytes(context.blobs.named(sha256))

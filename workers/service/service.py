@@ -37,11 +37,11 @@ from sluice.workers.runtime.backpressure import DiskRoom
 from sluice.workers.runtime.negative_list import without_forgotten
 from sluice.workers.service.documents import (
     SMALL_DOCUMENTS,
-    Size,
     batches_of,
     document_of,
     encoded,
     has_content,
+    may_precede_bulk,
     require_chunks_of,
     usable_url,
 )
@@ -125,8 +125,7 @@ class Service:
                 raise PolicyRefused("corpus_policy", problem, "trust.corpora")
         if refused and not documents and not urls:
             raise PolicyRefused("forgotten", refused[0].detail, refused[0].lifted_by)
-        size = Size()
-        batches = list(batches_of(size.count(documents)))
+        batches = list(batches_of(documents))
         run = self.new_run(
             "documents" if contents else "crawl",
             request.corpus,
@@ -136,7 +135,8 @@ class Service:
             limits=request.limits,
             named_pages=len(urls),
         )
-        run = replace(run, is_small=size.is_small and (not urls or _has_few_pages(run)))
+        is_small = may_precede_bulk([one.size for one in documents])
+        run = replace(run, is_small=is_small and (not urls or _has_few_pages(run)))
         crawls = self._crawls(urls, run.ceilings, request.limits, request.render, screenshot=request.screenshot)
         self._context.admission.admit(run, _entering(crawls) + Counter({"chunk": len(batches)}))
         gaps = (Next(GapFound(gap=gap)) for gap in refused)
@@ -151,14 +151,15 @@ class Service:
         _require_documents_corpus(corpus)
         run = self.new_run("documents", corpus)
         self._context.admission.require_room(run, {"chunk": 1})  # reading may take long
-        size = Size()
-        events = [*map(self._submission, batches_of(size.count(documents)))]
+        sizes, events = list[int](), list[Next]()
+        for batch in batches_of(documents):
+            sizes += [one.size for one in batch]
+            events.append(self._submission(batch))
         if removed:
             events.append(Next(DocumentsRemoved(document_ids=tuple(removed))))
         if not events:
             raise InvalidInput("path", "nothing to ingest", "name files with text in them")
-        run = replace(run, is_small=size.is_small)
-        return self.begin(run, events)
+        return self.begin(replace(run, is_small=may_precede_bulk(sizes)), events)
 
     def crawl(
         self, corpus: str, urls: Sequence[str], limits: Limits = _NO_LIMITS, by_sitemap: frozenset[str] = frozenset()
@@ -327,7 +328,7 @@ class Service:
         crawl_limits = set_rendering(lower_limits(self._context.crawl_limits, limits), render, screenshot=screenshot)
         crawl_limits = crawl_limits.model_copy(update={"max_pages": pages, "max_bytes": size})
         directed = make_crawl_directives(urls, compute_allowance(pages, crawl_limits, ceilings), crawl_limits)
-        lifts = _lifts(len(urls), ceilings)
+        lifts = "; ".join(lifted_by(f"{whose}_{unit}") for whose, one in ceilings for unit in _short_of(len(urls), one))
         if not directed:
             raise BudgetExhausted(f"there is no room for a page: {lifts}")
         why = f"the run has no room for all of its {len(urls)} pages"
@@ -358,12 +359,6 @@ def _has_few_pages(run: NewRun) -> bool:
 def _entering(first: Sequence[Next]) -> Counter[Queue]:
     """Count the events that enter each stage."""
     return Counter(one.body.queue for one in first if one.body.queue)
-
-
-def _lifts(pages: int, ceilings: Ceilings) -> str:
-    """Name the changes that would make room for that many pages."""
-    short = (f"{whose}_{unit}" for whose, ceiling in ceilings for unit in _short_of(pages, ceiling))
-    return "; ".join(map(lifted_by, short))
 
 
 def _short_of(pages: int, ceiling: Ceiling) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from sluice.contracts.base import fields_of, shared_fields
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.event import AFTERWARDS, Done, Event, Gap, Next
-from sluice.contracts.gate import DecisionFields, GateRequested
+from sluice.contracts.gate import GateRequested, Veto
 from sluice.contracts.index import Answer, AnswerDirected, AnswerReady, StaleCitation
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.plan import Plan
@@ -79,7 +79,7 @@ class Answering(Step):
         gaps = (
             *unpaid,
             *_shortfalls(found, corpus, self.ledger),
-            *_lowered(run.decision),
+            *(_lowered(veto) for veto in (run.decision.vetoes if run.decision else ())),
             *_unfinished(run_id, directed, self.ledger),
             *_unused_seeds(run_id, request, plan, self.ledger),
         )
@@ -98,19 +98,17 @@ class Answering(Step):
         left_out = _left_out(found, answer, corpus)
         complete = answer.model_copy(update={"missing": (*answer.missing, *left_out)})
         complete = add_insights(complete, request, profile, self.retriever.readers)
+        prompt: tuple[PromptMessage, ...] = ()
+        if request.prompt is not None:
+            prompt = make_prompt(request.prompt, request.session, complete, request.max_tokens, self._count_tokens)
         ready = AnswerReady(
             answer=complete,
             duration_ms=(time.perf_counter() - started) * 1e3,
-            prompt=self._prompt(request, complete),
+            prompt=prompt,
             profile=request.profile,
             unseen_seconds=unseen_seconds(complete, self.page_memory, utc_now()),
         )
         return Done((Next(ready),), (*gaps, *left_out), spend)
-
-    def _prompt(self, request: GateRequested, answer: Answer) -> tuple[PromptMessage, ...]:
-        if request.prompt is None:
-            return ()
-        return make_prompt(request.prompt, request.session, answer, request.max_tokens, self._count_tokens)
 
     def _count_tokens(self, text: str) -> int:
         return count_tokens(text, self.tokenizer)
@@ -119,16 +117,11 @@ class Answering(Step):
 def _query(request: GateRequested, corpus: str, directed: AnswerDirected, floor: float, strategy: Strategy) -> Query:
     options = fields_of(SearchOptions, request) | {"prompt": None}  # the prompt is made from the answer
     if request.confidence_floor is None:
-        options["confidence_floor"] = _floor_of(request, floor)
+        filters = request.filters  # where pages or documents to read are named, their passages are what is sought
+        names_documents = request.seeds or filters.document_ids or filters.url_prefix or filters.path_prefix
+        options["confidence_floor"] = None if names_documents else floor
     offset = directed.minimum_journal_offset
     return Query(**options, corpus=corpus, strategy=strategy, minimum_journal_offset=offset)
-
-
-def _floor_of(request: GateRequested, floor: float) -> float | None:
-    """Return the floor; None if the request names pages or documents to read: then their passages are what it seeks."""
-    filters = request.filters
-    names_documents = request.seeds or filters.document_ids or filters.url_prefix or filters.path_prefix
-    return None if names_documents else floor
 
 
 def _unpaid_reranking(run_id: str, rerank: RerankSettings, ledger: Ledger) -> tuple[Gap, ...]:
@@ -163,10 +156,9 @@ def _shortfalls(found: Retrieval, corpus: str, ledger: Ledger) -> Iterator[Gap]:
     yield Gap(stage="query", subject=corpus, reason="graph_not_searched", detail=use.abstained, lifted_by=lift)
 
 
-def _lowered(decision: DecisionFields | None) -> Iterator[Gap]:
-    """Yield a gap for each veto that lowered the plan."""
-    for veto in decision.vetoes if decision else ():
-        yield Gap(stage="gate", subject=veto.lowered_from, reason=veto.name, detail=veto.why, lifted_by=veto.lifted_by)
+def _lowered(veto: Veto) -> Gap:
+    """Return the gap of a veto that lowered the plan."""
+    return Gap(stage="gate", subject=veto.lowered_from, reason=veto.name, detail=veto.why, lifted_by=veto.lifted_by)
 
 
 def _unfinished(run_id: str, directed: AnswerDirected, ledger: Ledger) -> Iterator[Gap]:

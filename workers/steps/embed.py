@@ -1,6 +1,7 @@
 """Turns chunks into vectors, about a second of work at a time; the next event does the rest.
 
 `apart` parts an event of several documents into an event for each, so that one of them cannot take the others with it.
+`fill_fallback` fills a corpus's second index, which answers while the embedding endpoint is down, from its journal.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,6 @@ from sluice.contracts import ingest
 from sluice.contracts.base import BlobRef
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import (
-    Chunk,
     ChunkBatch,
     ChunkedDocument,
     Document,
@@ -27,6 +28,9 @@ from sluice.contracts.document import (
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.contracts.event import Body, Done, Event, Next
 from sluice.contracts.trust import with_warning
+from sluice.index.folder import CorpusLayout
+from sluice.index.journal.records import make_facts
+from sluice.index.local.reindex import read_live_documents
 from sluice.ingest.chunk.chunk import embedding_texts, select_chunks
 from sluice.ingest.embed.batching import Portion, end_of_portion
 from sluice.ingest.embed.port import Vectors
@@ -37,7 +41,7 @@ from sluice.trust.topic_change import LEAST_CHUNKS, RULE, alien_positions
 from sluice.workers.context import Context
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.steps.chunk import documents_of_snippets
-from sluice.workers.wiring.corpora import CorpusReaders, Reader
+from sluice.workers.wiring.corpora import CorpusReaders, CorpusWriters, Reader, Writer, has_version
 from sluice.workers.wiring.inject import Step, assemble
 from sluice.workers.wiring.models import EmbeddingService
 
@@ -210,7 +214,10 @@ def _judged(
         except Unavailable:
             return document
         alien.update(found)
-    marked_before = {checksum for checksum, chunk in former.items() if _is_marked(chunk)}
+    inspected = ((checksum, chunk.inspection) for checksum, chunk in former.items())
+    marked_before = {
+        one for one, found in inspected if found and any(finding.rule == RULE for finding in found.findings)
+    }
     if not alien and not marked_before:
         return document
     chunks = tuple(
@@ -220,10 +227,6 @@ def _judged(
         for position, chunk in enumerate(document.chunks)
     )
     return document.model_copy(update={"chunks": chunks, "inspection_sha256": inspection_digest(chunks)})
-
-
-def _is_marked(chunk: Chunk) -> bool:
-    return chunk.inspection is not None and any(finding.rule == RULE for finding in chunk.inspection.findings)
 
 
 def apart(event: Event, context: Context) -> Done | None:
@@ -271,3 +274,42 @@ def _chunked(
                 own |= {"subject": part.subject, "cache_hits": 0, "cost_usd": 0.0}
                 yield Next(body.model_copy(update=own))
                 done += len(chunks)
+
+
+BATCH_CHUNKS = 128
+"""Chunks that are embedded at a time; a kill loses some seconds of work at most."""
+
+
+def fill_fallback(
+    corpus: str, root: Path, readers: CorpusReaders, writers: CorpusWriters, embedding: EmbeddingService
+) -> int | None:
+    """Bring the second index up to the corpus's journal; return the number of chunks embedded, None if it needs none.
+
+    The corpus's writer is held meanwhile, so that no removal comes in between. A later call goes on where one ended.
+    """
+    model = readers.fallback_model(corpus)
+    if model is None:
+        return None
+    embedded, batch = 0, list[ChunkedDocument]()
+    with writers.both(corpus, begins=True) as (first, other):
+        second = other or first
+        for document_id, document in read_live_documents(CorpusLayout(root, corpus).journal):
+            if not has_version(second.documents([document_id]).get(document_id), make_facts(document)):
+                batch.append(document)
+            if sum(len(one.chunks) for one in batch) >= BATCH_CHUNKS:
+                embedded += _record(batch, model, second, embedding)
+                batch = []
+        embedded += _record(batch, model, second, embedding)
+        second.publish()
+    return embedded
+
+
+def _record(documents: list[ChunkedDocument], model: str, second: Writer, embedding: EmbeddingService) -> int:
+    """Record the documents with vectors of that model. A version that was put back may be older than the one held."""
+    texts = [text for document in documents for text in document.embedding_texts()]
+    if not texts:
+        return 0
+    vectors = embedding.embed_by(model, texts).vectors
+    second.remove([document.document_id for document in documents])
+    second.append(ChunkBatch(documents=tuple(documents)), vectors, model)
+    return len(texts)

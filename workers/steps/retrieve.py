@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -245,7 +246,9 @@ class DirectReads:
         covered = self._context.readers.existing(corpus).journal_offset
         if wanted <= covered:
             return True
-        end = max(covered, self._journal_end(corpus))
+        journal = JournalTail(CorpusLayout(self._context.settings.index_root, corpus).journal, 0)
+        with closing(journal):
+            end = max(covered, journal.durable_offset())
         if wanted > end:
             raise InvalidInput(
                 "minimum_journal_offset",
@@ -253,13 +256,6 @@ class DirectReads:
                 "send the journal_offset of a finished run",
             )
         return False
-
-    def _journal_end(self, corpus: str) -> int:
-        journal = JournalTail(CorpusLayout(self._context.settings.index_root, corpus).journal, 0)
-        try:
-            return journal.durable_offset()
-        finally:
-            journal.close()
 
     def _wait_with(self, request: ReadRequest) -> None:
         until = min(request.expires_at - REPLY_MARGIN_SECONDS, self._clock() + RELOAD_TIMEOUT_SECONDS)

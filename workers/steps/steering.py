@@ -69,13 +69,11 @@ class Steering(Step):
             fallback_from=steps_back.fallback_from,
         )
         control, model = self._join_model(control, request, run_id)
-        return Steered(steps_back.profile, control, model, self._policy_of(corpus))
-
-    def _policy_of(self, corpus: str) -> PolicyState:
-        """Return what the instance's settings and the corpus's policy allow; memory asks nobody outside."""
-        own = self.settings.trust.policy_of(corpus)
-        policy = MEMORY_POLICY if is_memory_corpus(corpus) else self.policy
-        return policy_of_corpus(policy, search=own.search, crawl=own.crawl)
+        own, policy = self.settings.trust.policy_of(corpus), self.policy
+        if is_memory_corpus(corpus):  # memory asks nobody outside
+            policy = MEMORY_POLICY
+        policy = policy_of_corpus(policy, search=own.search, crawl=own.crawl)
+        return Steered(steps_back.profile, control, model, policy)
 
     def _join_model(self, control: Control, request: GateRequested, run_id: str) -> tuple[Control, GateModel | None]:
         """Return `control` with the part that a model has in this run's decision, and the model if it is used.

@@ -20,6 +20,8 @@ import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 
 from sluice.contracts.errors import SluiceError
 from sluice.ingest.embed.tokens import shared_tokenizer
@@ -111,7 +113,8 @@ def _be_child(
         if output is not None:
             os.dup2(output, 1)
             os.dup2(output, 2)
-        _set_name(name)
+        if sys.platform.startswith("linux"):  # what `top` and `ps -o comm` show
+            ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode()[:LONGEST_NAME], 0, 0, 0)
         kernel.die_with_parent(die_with)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, kernel.ENDING_SIGNALS)
         code = _exit_code(run)
@@ -148,12 +151,6 @@ def _forget_signals() -> None:
     for number in kernel.ENDING_SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:  # respect nohup(1)
             signal.signal(number, signal.SIG_DFL)
-
-
-def _set_name(name: str) -> None:
-    """Set the name that `top` and `ps -o comm` show."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode()[:LONGEST_NAME], 0, 0, 0)
 
 
 Program = Sequence[str] | Callable[[], object]
@@ -294,38 +291,10 @@ class Child:
         return process
 
 
-SHARED = (
-    "sluice.workers.processes.worker",
-    "sluice.workers.processes.reconciler",
-    "celery.app.amqp",
-    "celery.app.control",
-    "celery.app.events",
-    "celery.app.log",
-    "celery.app.routes",
-    "celery.apps.worker",
-    "celery.backends.base",
-    "celery.concurrency.prefork",
-    "celery.concurrency.solo",
-    "celery.concurrency.thread",
-    "celery.events.receiver",
-    "celery.worker.autoscale",
-    "celery.worker.components",
-    "celery.worker.consumer",
-    "celery.worker.consumer.delayed_delivery",
-    "celery.worker.strategy",
-    "sluice.index.local.reader",
-    "sluice.index.local.writer",
-    "sluice.ingest.embed.embed",
-    "kombu.pidbox",
-    "sluice.memory.memory",
-    "opentelemetry.sdk.trace.export",
-    "sluice.otel.exporter",
-    "trafilatura",
-    "uvicorn.logging",
-    "uvicorn.lifespan.on",
-    "uvicorn.protocols.http.httptools_impl",
-)
-"""Modules that several processes use, and slow ones."""
+@cache
+def shared_modules() -> tuple[str, ...]:
+    """Return the modules that several processes use, and slow ones."""
+    return tuple(files(__package__).joinpath("shared_modules.txt").read_text("utf-8").split())
 
 
 def preload(settings: Settings) -> None:
@@ -333,7 +302,7 @@ def preload(settings: Settings) -> None:
     kernel.limit_heaps()
     disable_library_telemetry()
     gc.disable()
-    for module in (*SHARED, *_wanted(settings)):
+    for module in (*shared_modules(), *_wanted(settings)):
         importlib.import_module(module)
     shared_tokenizer()
     detected_resource()

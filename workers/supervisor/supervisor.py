@@ -203,19 +203,16 @@ class Supervisor:
 
     def start(self, child: Child) -> None:
         """Start the process, its output in its log file, and store its process id in the table."""
-        output = self._log_file(child.name)
+        output = None
+        if self.log_dir is not None:
+            self.log_dir.mkdir(parents=True, exist_ok=True)
+            output = os.open(self.log_dir / f"{child.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             child.start({**os.environ, **environment_of(self.settings)}, output, self._inherited())
         finally:
             if output is not None:
                 os.close(output)
         self._table.write({child.name: child.pid for child in self.children if child.pid})
-
-    def _log_file(self, name: str) -> int | None:
-        if self.log_dir is None:
-            return None
-        self.log_dir.mkdir(parents=True, exist_ok=True)
-        return os.open(self.log_dir / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     @property
     def known_children(self) -> set[int]:

@@ -157,9 +157,10 @@ def list_blocks(metadata: Mapping[str, Any], comparisons: Sequence[Comparison]) 
         "what probabilities that are exactly right would measure on so many cases."
     )
     if owners := metadata["runs"].get("owners"):
+        f1 = [", ".join(f"{value:.3f}" for value in one["f1"]) if one["f1"] else "too few" for one in owners]
         told = [
-            (one["owner"], str(one["count"]), str(one["covered"]), f"{one['share']:.1%}", _of_both(one["f1"]))
-            for one in owners
+            (one["owner"], str(one["count"]), str(one["covered"]), f"{one['share']:.1%}", of_both)
+            for one, of_both in zip(owners, f1, strict=True)
         ]
         columns = ("API key", "runs", "covered", "share of all evidence", "F1 profile, of a model without its labels")
         yield Table(f"Labels by API key; each weighs at most {MOST_OF_OWNER:.0%}, or as the second does", columns, told)
@@ -186,10 +187,6 @@ def _row(one: Comparison) -> tuple[str, ...]:
         *(f"{one.heuristic_area:.3f}", f"{one.learned_area:.3f}", say_spread(*one.calibration_error, ".3f")),
         f"{one.perfect_calibration_error:.3f}",
     )
-
-
-def _of_both(f1: Sequence[float] | None) -> str:
-    return ", ".join(f"{one:.3f}" for one in f1) if f1 else "too few"
 
 
 _AVERAGED = ("heuristic_f1", "learned_f1", "heuristic_area", "learned_area")

@@ -145,9 +145,8 @@ class CorpusReaders:
         self.beside: CorpusReaders | None = None
         """The readers of the second indices; None for these themselves."""
         if root is None:
-            self.beside = CorpusReaders(
-                settings, collections, reranker, _no_graph, truth, settings.index_root / FALLBACK_FOLDER
-            )
+            no_graph, beside = NotSearched("the fallback's index has no graph"), settings.index_root / FALLBACK_FOLDER
+            self.beside = CorpusReaders(settings, collections, reranker, lambda _: no_graph, truth, beside)
         self._collections, self._reranker, self._graph, self._truth = collections, reranker, graph, truth
         self._trust = source_trust_of(settings.trust)
         self._open = PerCorpus(self._new)
@@ -245,10 +244,6 @@ def has_version(held: DocumentFacts | None, wanted: DocumentFacts) -> bool:
     if held is None:
         return False
     return held.checksum == wanted.checksum or held.provenance.fetched_at > wanted.provenance.fetched_at
-
-
-def _no_graph(corpus: str) -> GraphArm:
-    return NotSearched("the fallback's index has no graph")
 
 
 class CorpusWriters:

@@ -230,7 +230,9 @@ def feed_server(
     known = server.read_feed(corpus)
     if known == wanted:
         return FedServer(ours.totals, Fed(), is_level=True)
-    changed, gone = _differences(ours, server.standing(corpus), model)
+    theirs, live = server.standing(corpus), {name: row for name, row in standing.items() if not row.is_tombstone}
+    changed = [name for name, row in live.items() if theirs.get(name) != (row.sha256, model)]
+    gone = sorted(theirs.keys() - live.keys())
     fed = Fed()
     for portion in [*portions(gone, DOCUMENTS_AT_ONCE), *portions(changed, DOCUMENTS_AT_ONCE)]:
         before_portion()
@@ -257,15 +259,6 @@ def mean_vector(vectors: np.ndarray[tuple[int, ...], np.dtype[np.float32]] | Non
     mean = vectors.mean(axis=0, dtype=np.float64)
     length = float(np.linalg.norm(mean))
     return tuple((mean / length).tolist()) if length > 0 else None
-
-
-def _differences(
-    ours: _Ledger, theirs: Mapping[str, tuple[str | None, str | None]], model: str | None
-) -> tuple[list[str], list[str]]:
-    """Return the documents that the server lacks or holds otherwise, and those that only the server holds."""
-    live = {name: row for name, row in ours.standing.items() if not row.is_tombstone}
-    changed = [name for name, row in live.items() if theirs.get(name) != (row.sha256, model)]
-    return changed, sorted(theirs.keys() - live.keys())
 
 
 def _send(

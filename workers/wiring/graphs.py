@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.graph.model import Expansion, GraphArm, GraphHit
 from sluice.contracts.index import DocumentIndexed, GraphDirected
-from sluice.graph.arm import DAMAGED, NO_GRAPH, Arm
+from sluice.graph.arm import Arm
 from sluice.graph.cypher.engine_file import discard, newest_files
 from sluice.graph.generations.publish import POINTER
 from sluice.graph.servers.client import CheckAddress
@@ -20,7 +19,6 @@ from sluice.graph.settings import GraphSettings, address_of
 from sluice.ingest.egress.rules import EgressRules
 from sluice.ingest.settings import EgressSettings
 from sluice.memory.qdrant_schema import is_memory_corpus
-from sluice.otel import metrics
 
 MOST_DOCUMENTS = 1_000
 """Most documents of one event: some ten seconds of work."""
@@ -57,25 +55,8 @@ class GraphArms:
             return None
 
     def searching(self, corpus: str) -> GraphArm | None:
-        """Return the arm as searches use it, timed and counted; None for a corpus that has no graph."""
-        return CountedArm(self.arm(corpus)) if is_graphed(corpus) else None
-
-
-class CountedArm(GraphArm):
-    """An arm whose walks are timed, and whose abstentions are counted by reason."""
-
-    def __init__(self, arm: Arm) -> None:
-        self._arm = arm
-
-    def expand(self, question: str, hits: Sequence[GraphHit]) -> Expansion:
-        """Walk from the hits and from what the question names. Raises nothing."""
-        began = time.perf_counter()
-        found = self._arm.expand(question, hits)
-        if found.abstained:
-            metrics.GRAPH_ABSTAINED.labels(_reason(found)).inc()
-        else:
-            metrics.GRAPH_WALK_SECONDS.observe(time.perf_counter() - began)
-        return found
+        """Return the arm of a corpus for searches; None for a corpus that has no graph."""
+        return self.arm(corpus) if is_graphed(corpus) else None
 
 
 class NotSearched(GraphArm):
@@ -87,12 +68,6 @@ class NotSearched(GraphArm):
     def expand(self, question: str, hits: Sequence[GraphHit]) -> Expansion:
         """Return nothing but the reason."""
         return Expansion(abstained=self._why)
-
-
-def _reason(found: Expansion) -> str:
-    if found.abstained == NO_GRAPH:
-        return "absent"
-    return "damaged" if found.abstained == DAMAGED else "unconnected"
 
 
 def build_graph_server(settings: GraphSettings, egress: EgressSettings) -> GraphServer | None:

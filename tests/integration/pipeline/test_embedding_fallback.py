@@ -23,9 +23,9 @@ from sluice.ingest.embed.minilm import FINGERPRINT
 from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.forget import ForgetDesk
 from sluice.workers.service.instance import check_health
+from sluice.workers.steps.embed import fill_fallback
 from sluice.workers.task import outage_pause_seconds
 from sluice.workers.wiring.corpora import CorpusReaders
-from sluice.workers.wiring.fallback import fill_fallback
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.openai_endpoint import OpenAIEndpoint
 from tests.support.repository import MODELS

@@ -85,7 +85,9 @@ class CorpusWatch:
             return False  # the process that serves it falls back, counts that and repairs it
         now = Seen(name, manifest.journal_offset, manifest.id_set_hash)
         self._keep(corpus, now)
-        if before is None or _is_explained(before, now, layout):
+        if before is None or now.id_set_hash == before.id_set_hash or now.journal_offset > before.journal_offset:
+            return False
+        if read_rollback_offset(layout) is not None:  # an operator rolled back on purpose
             return False
         metrics.CORPUS_CHANGES_UNEXPLAINED.labels(corpus).inc()
         log.error("corpus_changed_without_a_run", corpus=corpus, before=asdict(before), now=asdict(now))
@@ -105,12 +107,6 @@ class CorpusWatch:
 
     def _path(self, corpus: str) -> Path:
         return self._data_dir / "freshness" / corpus / "corpus_seen.json"
-
-
-def _is_explained(before: Seen, now: Seen, layout: CorpusLayout) -> bool:
-    """Return whether the content is the same, the journal has grown, or an operator rolled back on purpose."""
-    is_same, has_grown = now.id_set_hash == before.id_set_hash, now.journal_offset > before.journal_offset
-    return is_same or has_grown or read_rollback_offset(layout) is not None
 
 
 MEMORY_LOOK_SECONDS = 60.0

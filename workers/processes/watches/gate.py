@@ -46,14 +46,9 @@ def measure_budget(budget: BudgetSettings, used_today: Callable[[], Spend]) -> N
         metrics.BUDGET_LIMIT_USD.labels(scope).set(math.inf if limit is None else limit)
     metrics.BUDGET_USED_USD.labels("day").set(used.usd)
     for unit, amount in used:
-        metrics.BUDGET_USED_RATIO.labels("day", unit).set(_share(amount, getattr(budget, f"day_{unit}")))
-
-
-def _share(amount: float, most: float | None) -> float:
-    """Return `amount` divided by `most`; 0 without a ceiling, 1 where the ceiling is 0."""
-    if most is None:
-        return 0.0
-    return amount / most if most else 1.0
+        most: float | None = getattr(budget, f"day_{unit}")
+        share = 0.0 if most is None else amount / most if most else 1.0
+        metrics.BUDGET_USED_RATIO.labels("day", unit).set(share)
 
 
 FLAGS_LOOK_SECONDS = 5.0

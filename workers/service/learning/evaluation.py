@@ -166,12 +166,16 @@ def make_packet(
     context: Context, since: datetime, now: datetime, reports: Sequence[Path], redteam: Sequence[Path]
 ) -> ReviewPacket:
     """Make the packet from `since` to `now`. Raises `InvalidInput` if a report or a result cannot be read."""
+    plans: dict[str, dict[str, Summary]] = {}
+    for by in ("plan", "profile"):
+        for row in evaluate(context.ledger, since, now, by=by).rows:
+            plans.setdefault(row.profile, {})[str(row.plan) if by == "plan" else "all"] = row.summary
     return ReviewPacket(
         since=since,
         made_at=now,
         sluice_version=version("sluice"),
         configurations=tuple(_configurations(context, since)),
-        plans=_plans(context, since, now),
+        plans=plans,
         benchmarks=read_benchmarks([(path, read_retrieval_report(path)) for path in reports]),
         incidents=tuple(_incidents(context, since)),
         red_team={
@@ -180,15 +184,6 @@ def make_packet(
             for one in read_report(path, RedTeamReport, "sluice eval redteam --json").channels
         },
     )
-
-
-def _plans(context: Context, since: datetime, now: datetime) -> dict[str, dict[str, Summary]]:
-    found: dict[str, dict[str, Summary]] = {}
-    for row in evaluate(context.ledger, since, now, by="plan").rows:
-        found.setdefault(row.profile, {})[str(row.plan)] = row.summary
-    for row in evaluate(context.ledger, since, now, by="profile").rows:
-        found.setdefault(row.profile, {})["all"] = row.summary
-    return found
 
 
 def _configurations(context: Context, since: datetime) -> Iterator[WeightChange]:

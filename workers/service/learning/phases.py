@@ -50,8 +50,10 @@ def freshness(context: Context, now: datetime) -> phases.PhaseReport:
         if run.cited_age_seconds is not None and len(of_profile) < _AGES_KEPT:
             of_profile.append(run.cited_age_seconds / 86_400)
         if run.judged_at is not None:
-            grounded += _groundedness(context, run.run_id)
-    medians = {profile: median(found) if found else None for profile, found in ages.items()}
+            judged = context.ledger.events_of_kind(run.run_id, ResponseJudged.kind)
+            found = (event.body_as(ResponseJudged).groundedness for event in judged)
+            grounded += (value for value in found if value is not None)
+    medians = {profile: median(days) if days else None for profile, days in ages.items()}
     unsupported = 1 - sum(grounded) / len(grounded) if grounded else None
     return phases.check_freshness(medians, context.settings.freshness.target_age_days, unsupported)
 
@@ -111,9 +113,3 @@ def _by_day(runs: Iterable[RunOutcome]) -> dict[date, phases.Day]:
 
 def _totals(runs: Iterable[RunOutcome]) -> RunTotals:
     return total_by(runs, lambda _: None).get(None) or RunTotals()
-
-
-def _groundedness(context: Context, run_id: str) -> list[float]:
-    judged = context.ledger.events_of_kind(run_id, ResponseJudged.kind)
-    found = (event.body_as(ResponseJudged).groundedness for event in judged)
-    return [value for value in found if value is not None]
