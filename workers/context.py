@@ -42,7 +42,6 @@ from sluice.workers.runtime.backpressure import Admission
 from sluice.workers.runtime.blob_store import BlobStore, TransientPages
 from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.flags import FlagReader
-from sluice.workers.runtime.gate_control import GateModels, StandingDefences
 from sluice.workers.runtime.observers import count_circuit_opened, log_refusal, utc_now
 from sluice.workers.setting_names import read_flags
 from sluice.workers.settings import Settings
@@ -57,6 +56,7 @@ from sluice.workers.wiring.models import (
     build_reranker,
 )
 from sluice.workers.wiring.snapshot_upload import Shipper
+from sluice.workers.wiring.steering import GateModels, StandingDefences
 
 if TYPE_CHECKING:
     import httpx2

@@ -30,8 +30,8 @@ from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.settings import Settings
 from sluice.workers.steps.answer import Answering
 from sluice.workers.steps.probe import GateMemory, Probe
-from sluice.workers.steps.steering import Steering
 from sluice.workers.wiring.inject import with_dependencies
+from sluice.workers.wiring.steering import Steering
 
 Handler = Callable[[Event, "Context"], Outcome | Postponable]
 

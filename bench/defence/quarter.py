@@ -17,7 +17,7 @@ from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.evaluation.defence import FULL, Change, DefenceState, Window, heal, trip, watch
 from sluice.evaluation.evaluator import Evaluator, Windowing
-from sluice.workers.runtime.gate_control import draw
+from sluice.workers.wiring.steering import draw_of_trickle
 
 RUNS, DAYS = 20_000, 90
 DAY = 86_400.0
@@ -83,7 +83,7 @@ class _Quarter:
     def _run(self, number: int, day: float) -> RunOutcome:
         stands = [state for state in self._states.values() if state.tripped]
         run_id = f"run_{self._seed}_{number}"
-        is_trickle = bool(stands) and draw(run_id) < TRICKLE_SHARE and self._has_room(int(day))
+        is_trickle = bool(stands) and draw_of_trickle(run_id) < TRICKLE_SHARE and self._has_room(int(day))
         steered = bool(stands) and not is_trickle
         configuration = BEFORE if steered else NEW
         outside = self._random.random() < OUTSIDE[configuration]

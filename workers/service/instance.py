@@ -15,7 +15,6 @@ from sluice.workers.broker.direct_query import QueryPool
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.runtime.backpressure import DiskRoom
-from sluice.workers.runtime.gate_control import key_of
 from sluice.workers.service.callers import ApiKeys
 from sluice.workers.service.dead_letters import DeadLetterDesk
 from sluice.workers.service.forget import ForgetDesk
@@ -28,6 +27,7 @@ from sluice.workers.service.runs import Announcements, Runs
 from sluice.workers.service.service import Service
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.graphs import is_graphed
+from sluice.workers.wiring.steering import key_of
 
 __all__ = ["BROKER_ERRORS", "MOST_DAYS", "Instance"]
 

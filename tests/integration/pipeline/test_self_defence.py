@@ -19,9 +19,9 @@ from sluice.gate.decide import explain
 from sluice.gate.profile import Profile
 from sluice.ledger.schema.tables import outcomes
 from sluice.workers.processes.watches.self_defence import SelfDefence
-from sluice.workers.runtime.gate_control import StandingDefences
 from sluice.workers.service.callers import ApiKeys
 from sluice.workers.service.learning.control import lift_defence, list_defences, pin_defence
+from sluice.workers.wiring.steering import StandingDefences
 from tests.support.in_process import Instance, MakeInstance
 
 QUESTION = "which release of the library is the latest?"

@@ -27,8 +27,8 @@ from sluice.ledger.learning.defences import DefenceRow, Position
 from sluice.ledger.learning.outcomes import Place
 from sluice.otel import metrics
 from sluice.workers.context import Context
-from sluice.workers.runtime.gate_control import Key, key_of
 from sluice.workers.service.learning.control import announce_control, subject_of
+from sluice.workers.wiring.steering import Key, key_of
 
 log = structlog.get_logger(__name__)
 

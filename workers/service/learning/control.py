@@ -25,8 +25,8 @@ from sluice.ledger.ledger import CreatedRun, Ledger
 from sluice.otel import metrics
 from sluice.workers.context import Context
 from sluice.workers.runtime.flags import NAMES
-from sluice.workers.runtime.gate_control import key_of, read_model_file
 from sluice.workers.service.callers import Caller
+from sluice.workers.wiring.steering import key_of, read_model_file
 
 __all__ = ["AbReport", "FlagDesk", "JudgedStage", "RolloutDesk", "change_rollout", "judge_rollout"]
 

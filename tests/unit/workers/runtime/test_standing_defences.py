@@ -17,7 +17,7 @@ from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.runs import NewRun
 from sluice.workers.runtime.blob_store import BlobStore
-from sluice.workers.runtime.gate_control import LOOK_SECONDS, StandingDefences, draw
+from sluice.workers.wiring.steering import LOOK_SECONDS, StandingDefences, draw_of_trickle
 from tests.support.ledger_story import NOON, Clock
 
 
@@ -64,7 +64,7 @@ def a_run(ledger: Ledger, run_id: str | None = None, corpus: str = "docs", owner
 
 
 def of_trickle(ledger: Ledger, is_in: bool, share: float = 0.05) -> str:
-    return a_run(ledger, next(run_id for run_id in iter(new_run_id, "") if (draw(run_id) < share) is is_in))
+    return a_run(ledger, next(run_id for run_id in iter(new_run_id, "") if (draw_of_trickle(run_id) < share) is is_in))
 
 
 def test_where_nothing_stands_the_profile_decides_alone(ledger: Ledger, blobs: BlobStore, now: Profile) -> None:
@@ -134,5 +134,5 @@ def test_it_is_read_again_after_a_second_and_not_at_all_where_it_is_off(
 
 
 def test_the_draw_takes_its_share_of_the_runs() -> None:
-    drawn = sum(draw(f"run_{number}") < 0.05 for number in range(20_000))
+    drawn = sum(draw_of_trickle(f"run_{number}") < 0.05 for number in range(20_000))
     assert drawn == pytest.approx(1_000, abs=100)

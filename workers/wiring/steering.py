@@ -1,4 +1,4 @@
-"""What controls the gate beside its profile: the steps back in force (defences), and learned models.
+"""What steers one decision beside its profile, at its time: flags, steps back in force (defences), a learned model.
 
 The active defences are read from the ledger at most once a second. A share of the runs, drawn by a hash of the run's id
 and limited for each UTC day, ignores the defences: the trickle, by which they heal. A defence for cost has no trickle:
@@ -13,24 +13,32 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import structlog
 
-from sluice.contracts.errors import Conflict, SluiceError, Unavailable
-from sluice.contracts.learning.control import Defence, DefenceName, Pin
+from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, SluiceError, Unavailable
+from sluice.contracts.gate import GateRequested, PolicyState
+from sluice.contracts.learning.control import Control, Defence, DefenceName, Pin
 from sluice.evaluation.defence import ALL, DefenceState, Scope, pinned
 from sluice.evaluation.learned_gate import MODEL, find_model
 from sluice.gate.learned.model import GateModel
-from sluice.gate.profile import Profile
+from sluice.gate.learned.rollout import draw
+from sluice.gate.profile import Profile, choose_profile
 from sluice.gate.settings import DefenceSettings
+from sluice.gate.veto import MEMORY_POLICY, policy_of_corpus
 from sluice.ledger.learning.defences import DefenceRow
 from sluice.ledger.ledger import Ledger
+from sluice.memory.qdrant_schema import is_memory_corpus
+from sluice.otel import metrics
 from sluice.workers.runtime.blob_store import BlobStore
+from sluice.workers.runtime.flags import FlagReader
+from sluice.workers.settings import Settings
+from sluice.workers.wiring.inject import Step
 
 log = structlog.get_logger(__name__)
 
@@ -113,7 +121,7 @@ class StandingDefences:
             return self._rows
 
     def _is_trickle(self, run_id: str, profile: str) -> bool:
-        if draw(run_id) >= self._settings.trickle_share:
+        if draw_of_trickle(run_id) >= self._settings.trickle_share:
             return False
         day = datetime.fromtimestamp(self._ledger.clock(), UTC).date().isoformat()
         _, owner = self._ledger.tenancy(run_id)
@@ -138,7 +146,7 @@ def key_of(row: DefenceRow) -> Key:
     return cast(DefenceName, row.name), Scope(row.profile, row.corpus, row.owner)
 
 
-def draw(run_id: str) -> float:
+def draw_of_trickle(run_id: str) -> float:
     """Return a number in [0, 1) for the run: the first 8 bytes of SHA-256 divided by 2 to the 64th."""
     return int.from_bytes(hashlib.sha256(f"{SALT}{run_id}".encode()).digest()[:8], "big") / 2**64
 
@@ -192,3 +200,77 @@ class GateModels:
         if self._latest is None or self._latest.sha256 != sha256:
             self._latest = GateModel.from_bytes(self._blobs.named(sha256))
         return self._latest
+
+
+ASKED_ARMS = ("shadow", "canary", "promoted")
+"""Arms whose decisions use the model. The control and the rest are decided without it."""
+
+
+class Steered(NamedTuple):
+    """Inputs of one decision: the profile, what steered it, the learned model if it takes part, and the policy."""
+
+    profile: Profile
+    control: Control
+    model: GateModel | None
+    policy: PolicyState
+
+
+@dataclass(frozen=True, slots=True)
+class Steering(Step):
+    """Reads what steers decisions beside the requested profile: flags, the gate's steps back, a learned model.
+
+    It reads anew for every decision, so what is switched or stopped counts from the next decision on.
+    """
+
+    settings: Settings
+    policy: PolicyState
+    profiles: Mapping[str, Profile]
+    former_profiles: Mapping[str, Profile]
+    standing_defences: StandingDefences
+    flags: FlagReader
+    gate_models: GateModels
+    ledger: Ledger
+
+    def of(self, run_id: str, corpus: str, request: GateRequested) -> Steered:
+        """Return what decides a run of a corpus now. While the flag `gate_weights` is off, former profiles decide."""
+        flags_off = self.flags.switched_off()
+        profile = choose_profile(self.profiles, request.profile)
+        if "gate_weights" in flags_off:
+            profile = self.former_profiles.get(profile.name, profile)
+        steps_back = self.standing_defences.of(run_id, profile)
+        control = Control(
+            observe=self.settings.gate.mode == "observe",
+            flags_off=flags_off,
+            defences=steps_back.defences,
+            is_trickle=steps_back.is_trickle,
+            fallback_from=steps_back.fallback_from,
+        )
+        control, model = self._join_model(control, request, run_id)
+        own, policy = self.settings.trust.policy_of(corpus), self.policy
+        if is_memory_corpus(corpus):  # memory asks nobody outside
+            policy = MEMORY_POLICY
+        policy = policy_of_corpus(policy, search=own.search, crawl=own.crawl)
+        return Steered(steps_back.profile, control, model, policy)
+
+    def _join_model(self, control: Control, request: GateRequested, run_id: str) -> tuple[Control, GateModel | None]:
+        """Return `control` with the part that a model has in this run's decision, and the model if it is used.
+
+        The flag `learned_gate` is off unless somebody has switched it on. A model that cannot be read decides nothing:
+        the profile's weights do, as if there were none. Nor does a model decide a run for which an earlier
+        configuration does (`Control.fallback_from`): that one had no such model.
+        """
+        if "learned_gate" in control.flags_off or control.fallback_from is not None:
+            return control, None
+        rollout = self.ledger.rollouts.active()
+        if rollout is None or not self.flags.enabled_now("learned_gate"):
+            return control, None
+        use = draw(rollout, request, run_id)
+        steered = control.model_copy(update={"model": use})
+        if use.arm not in ASKED_ARMS:
+            return steered, None
+        try:
+            return steered, self.gate_models.named(use.model_sha256)
+        except (NotFound, InvalidInput, Corrupted) as error:
+            metrics.GATE_MODEL_FAILURES.inc()
+            log.error("gate_model_unreadable", model_version=use.version, error=str(error))
+            return steered, None
