@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from statistics import fmean
 from typing import Annotated, Literal, NamedTuple
@@ -37,7 +37,7 @@ from sluice.contracts.base import LaterText, Value, is_none
 from sluice.contracts.learning.control import Defence, DefenceName, Pin, Step
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation.run_totals import mean_interval, wilson_interval
+from sluice.evaluation.run_totals import mean_interval, percentile_95, wilson_interval
 
 FULL = 100
 """Runs of a window while the gate does not fall back. At a true satisfaction of 0.72 two windows in a row fall under
@@ -209,12 +209,6 @@ def judge_latency(window: Window, closed_at: float, threshold_ms: float) -> Clos
     threshold = f"threshold {threshold_ms / 1_000:.1f} s" if math.isfinite(threshold_ms) else "of the baseline"
     why = f"p95 of {runs} runs {percentile_95(window.values) / 1_000:.1f} s, {threshold}"
     return _closed(closed_at, runs, (value, low, high), verdict, why)
-
-
-def percentile_95(values: Sequence[float]) -> float:
-    """Return the nearest-rank 95th percentile; 0 without values."""
-    ordered = sorted(values)
-    return ordered[math.ceil(0.95 * len(ordered)) - 1] if ordered else 0.0
 
 
 def _closed(closed_at: float, runs: int, figures: tuple[float, float, float], verdict: Verdict, why: str) -> Closed:

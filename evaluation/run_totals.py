@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from statistics import NormalDist
 from typing import TypeVar
@@ -73,6 +73,12 @@ def ratio_interval(
     residuals = max(0.0, above_squares - 2 * ratio * products + ratio * ratio * below_squares)
     half = Z_95 * math.sqrt(residuals / (count - 1) * count) / below
     return Interval(estimate=ratio, low=max(0.0, ratio - half), high=ratio + half, count=count)
+
+
+def percentile_95(values: Sequence[float]) -> float:
+    """Return the nearest-rank 95th percentile; 0 without values."""
+    ordered = sorted(values)
+    return ordered[math.ceil(0.95 * len(ordered)) - 1] if ordered else 0.0
 
 
 ACCURACY = 0.01

@@ -24,7 +24,6 @@ from sluice.workers.settings import Settings, load_settings, stray_variables
 
 State = Literal["ok", "warn", "fail"]
 
-LEAST_PYTHON = (3, 11)
 FAIL_BELOW_BYTES = 200_000_000
 """Free disk below which a run may not finish: the embedding model's files alone take 90 MB."""
 WARN_BELOW_BYTES = 2_000_000_000
@@ -66,11 +65,7 @@ def _print(check: Check) -> None:
 
 
 def _all_checks() -> Iterator[Check]:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < LEAST_PYTHON:
-        yield Check("python", "fail", version, f"install Python {'.'.join(map(str, LEAST_PYTHON))} or newer")
-    else:
-        yield Check("python", "ok", version)
+    yield Check("python", "ok", ".".join(map(str, sys.version_info[:3])))
     try:
         settings = load_settings()
     except InvalidSetting as error:

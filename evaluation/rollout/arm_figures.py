@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field
 from datetime import date
 from typing import Literal, get_args
@@ -185,8 +185,3 @@ def fold(runs: Iterable[RunOutcome], model_version: str, today: date | None = No
         arm.units, arm.latest_milliseconds = len(units[name]), tuple(latest[name])
         arm.moments = {metric: Moments.of(sums[name, metric].values()) for metric in METRICS}
     return dict(arms)
-
-
-def p95(values: Sequence[float]) -> float:
-    """Return the value that 95 % of them do not exceed (nearest rank)."""
-    return sorted(values)[-(-95 * len(values) // 100) - 1]

@@ -46,9 +46,9 @@ from sluice.evaluation.rollout.arm_figures import (
     confidence_sequence,
     equal_rates_p,
     half_width,
-    p95,
     sample_ratio_p,
 )
+from sluice.evaluation.run_totals import percentile_95
 
 ALPHA = 0.05
 """Level of all looks together: a canary that is worse by 5 % or less is stopped in at most this share of cases."""
@@ -180,7 +180,7 @@ def hard_stop(canary: ArmFigures, control: ArmFigures, usd_of_day: float | None 
     mine, theirs = canary.latest_milliseconds, control.latest_milliseconds
     if len(mine) < 2 * WINDOW_RUNS or len(theirs) < 2 * WINDOW_RUNS:
         return None
-    limit = P95_TIMES * p95(theirs)
+    limit = P95_TIMES * percentile_95(theirs)
     earlier, later = (sum(one > limit for one in mine[at:][:WINDOW_RUNS]) / WINDOW_RUNS for at in (0, WINDOW_RUNS))
     if min(earlier, later) > SLOW_SHARE:
         told = f"{earlier:.0%} and {later:.0%} of the runs of two windows running take over {limit:.0f} ms"

@@ -61,7 +61,6 @@ def ranked(
     query: str | None,
     known: Mapping[str, SitemapUrl] = {},
     came_by: tuple[str, ...] = (),
-    most_per_other_host: int = MOST_PER_OTHER_HOST,
 ) -> Frontier:
     """Rank the links of the page at `page_url` in the order in which to follow them.
 
@@ -77,7 +76,7 @@ def ranked(
     worth = {url: _worth(url, text, site, asked, known.get(url)) for url, text in texts.items() if url not in traps}
     order = sorted(worth, key=worth.__getitem__)
     left_out = tuple(LeftOut(url, trap) for url, trap in traps.items())
-    return Frontier(tuple(_few_of_others(order, site, most_per_other_host)), left_out)
+    return Frontier(tuple(_few_of_others(order, site)), left_out)
 
 
 def _worth(
@@ -92,13 +91,13 @@ def _worth(
     return site_of(url) != site, -hits, -priority, -changed, path.strip("/").count("/")
 
 
-def _few_of_others(order: Iterable[str], site: str, most: int) -> Iterable[str]:
+def _few_of_others(order: Iterable[str], site: str) -> Iterable[str]:
     taken: Counter[str] = Counter()
     for url in order:
         if site_of(url) != site:
             host = host_of(url)
             taken[host] += 1
-            if taken[host] > most:
+            if taken[host] > MOST_PER_OTHER_HOST:
                 continue
         yield url
 

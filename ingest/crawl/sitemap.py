@@ -257,17 +257,9 @@ class _Kept:
 class SiteMaps:
     """Cache of sites' sitemap entries. Thread-safe; two threads may read one map at the same time."""
 
-    def __init__(
-        self,
-        fetcher: Fetcher,
-        robots: RobotsCache,
-        *,
-        most_urls: int = MOST_URLS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, fetcher: Fetcher, robots: RobotsCache, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._fetcher = fetcher
         self._robots = robots
-        self._most_urls = most_urls
         self._clock = clock
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._guard = threading.Lock()
@@ -305,4 +297,4 @@ class SiteMaps:
                 return None
             return answer.body if isinstance(answer, Fetched) and answer.status == 200 else None
 
-        return {page.url: page for page in gather(named, fetched, self._most_urls)}
+        return {page.url: page for page in gather(named, fetched, MOST_URLS)}

@@ -72,10 +72,6 @@ class Head:
     firsts: Mapping[str, str]
     """First value of each field, by its lower-case name."""
 
-    def first(self, name: str) -> str | None:
-        """Return the first value of a field, by its lower-case name."""
-        return self.firsts.get(name)
-
     @property
     def method(self) -> str:
         """The method of a request."""
@@ -89,7 +85,7 @@ class Head:
     @property
     def has_body(self) -> bool:
         """Whether a request announces a body."""
-        return self.first("transfer-encoding") is not None or self.first("content-length") not in (None, "0")
+        return self.firsts.get("transfer-encoding") is not None or self.firsts.get("content-length") not in (None, "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +145,16 @@ def response_head(head: Head) -> bytes:
 
 def request_body_length(head: Head) -> int | None:
     """Return the bytes of the body after a request head, or None if only the body itself tells (chunks)."""
-    if head.first("transfer-encoding") is not None:
+    if head.firsts.get("transfer-encoding") is not None:
         return None
-    return int(head.first("content-length") or 0)
+    return int(head.firsts.get("content-length") or 0)
 
 
 def body_length(head: Head, method: str) -> int | None:
     """Return the bytes of the body after a response head (RFC 9112, 6.3), or None if only its end tells."""
     if method == "HEAD" or head.status in {204, 304} or head.status < 200:
         return 0
-    length = head.first("content-length")
+    length = head.firsts.get("content-length")
     return int(length) if length is not None else None
 
 
@@ -237,7 +233,8 @@ def record_length(start: bytes) -> int:
 def server_name(record: bytes) -> str | None:
     """Return the host name that the client requests, or None. Raises NoHello if the record is no whole client hello.
 
-    OpenSSL reads it, as the beginning of a handshake that ends once the name is known.
+    OpenSSL reads it, as the beginning of a handshake that ends once the name is known. A name that is not ASCII is
+    no hello either; `ssl` then also reports its failed decoding on standard error.
     """
     named: list[str | None] = []
 

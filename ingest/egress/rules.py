@@ -259,8 +259,6 @@ def canonical_host(host: str) -> str | None:
 _SPECIAL_LABELS = frozenset({"local", "internal", "localhost", "onion", "test", "invalid", "alt"})
 
 NAT64 = IPv6Network("64:ff9b::/96")
-_TEREDO = IPv6Network("2001::/32")
-_SIX_TO_FOUR = IPv6Network("2002::/16")
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 
 
@@ -287,11 +285,9 @@ def _embedded_ipv4(address: IPv6Address, nat64: tuple[IPv6Network, ...]) -> Iter
     for prefix in nat64:
         if address in prefix:
             yield _behind_nat64(packed, prefix.prefixlen)
-    if address in _SIX_TO_FOUR:
-        yield IPv4Address(packed[2:6])
-    if address in _TEREDO:
-        yield IPv4Address(packed[4:8])
-        yield IPv4Address(bytes(byte ^ 0xFF for byte in packed[12:]))
+    if address.sixtofour:
+        yield address.sixtofour
+    yield from address.teredo or ()
     if packed[8:12] in (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe"):
         yield IPv4Address(packed[12:])
 

@@ -183,7 +183,7 @@ class RequestServer:
             if raw is None:
                 return None
             head = parse_request(raw)
-            account = self._account_of(head.first("proxy-authorization") or "")
+            account = self._account_of(head.firsts.get("proxy-authorization", ""))
             if account is not None:
                 self._clients.recognise(client)
                 return head, account

@@ -219,18 +219,18 @@ class Fetcher:
     def _ask(self, connection: Connection, request: Request, proxy: ProxyAddress) -> Response:
         if request.is_secure:
             self._enter_tunnel(connection, request, proxy)
-        message = request.message(self._user_agent, proxy)
+        message, exchange = request.message(self._user_agent, proxy)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # an answer may come before all is sent
-            connection.send(message.data)
-        response = Response(connection.receive, message.exchange)
+            connection.send(message)
+        response = Response(connection.receive, exchange)
         if not request.is_secure:  # the proxy neither writes nor sees a tunnel's content
             _raise_proxy_answer(response, request.host)
         return response
 
     def _enter_tunnel(self, connection: Connection, request: Request, proxy: ProxyAddress) -> None:
-        message = request.tunnel_message(proxy)
-        connection.send(message.data)
-        response = Response(connection.receive, message.exchange)
+        message, exchange = request.tunnel_message(proxy)
+        connection.send(message)
+        response = Response(connection.receive, exchange)
         if response.status != 200:
             raise _proxy_answer(f"{response.status} {response.reason}", request.host)
         connection.secure(self._tls, request.host)

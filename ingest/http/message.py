@@ -140,12 +140,8 @@ class Response:
 _FIELD_VALUE = re.compile(r"(?:[\x21-\x7e\x80-\xff]+(?:[\t\x20]+[\x21-\x7e\x80-\xff]+)*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A request in wire format; `exchange` reads the response to it."""
-
-    data: bytes
-    exchange: h11.Connection
+Message = tuple[bytes, h11.Connection]
+"""A request in wire format, and the state of the exchange, by which the response to it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,4 +219,4 @@ def _message(method: str, target: str, fields: Mapping[str, str], content: bytes
         exchange.send(h11.EndOfMessage())
     except h11.LocalProtocolError as error:
         raise InvalidInput("request", f"cannot be sent: {error}") from error
-    return Message((head or b"") + (body or b""), exchange)
+    return (head or b"") + (body or b""), exchange

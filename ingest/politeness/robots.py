@@ -151,7 +151,6 @@ class RobotsCache:
         user_agent: str,
         clock: Callable[[], float],
         store: BrokerRobotsStore | None = None,
-        max_crawl_delay_seconds: float = MAX_CRAWL_DELAY_SECONDS,
         timeout_seconds: float = 10.0,
     ) -> None:
         """`store` shares answers between workers; without one each cache fetches its own."""
@@ -159,7 +158,6 @@ class RobotsCache:
         self._token = product_token(user_agent)
         self._clock = clock
         self._store = store
-        self._max_crawl_delay_seconds = max_crawl_delay_seconds
         self._limits = FetchLimits(timeout_seconds, MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, truncate=True)
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._rule_count = 0
@@ -193,7 +191,7 @@ class RobotsCache:
 
     def crawl_delay_seconds(self, url: str, deadline: Deadline | None = None) -> float:
         """Return the pause that the site demands between requests, at most the cap; else 0. Raises as `check`."""
-        return min(self._of(url, deadline).rules.crawl_delay_seconds, self._max_crawl_delay_seconds)
+        return min(self._of(url, deadline).rules.crawl_delay_seconds, MAX_CRAWL_DELAY_SECONDS)
 
     def sitemaps(self, url: str, deadline: Deadline | None = None) -> tuple[str, ...]:
         """Return the sitemaps that the robots.txt of `url`'s site names, normalised, on any host. Raises as `check`."""

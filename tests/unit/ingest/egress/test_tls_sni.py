@@ -51,6 +51,13 @@ def test_what_is_cut_short_is_no_hello() -> None:
         server_name(hello[:60])
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_name_that_is_not_ascii_is_no_hello() -> None:
+    with pytest.raises(NoHello):
+        server_name(hello_for("www.example.com").replace(b"example.com", b"example.co\xfe"))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @given(st.binary(max_size=300), st.integers(0, 600))
 def test_no_bytes_break_the_reading(noise: bytes, at: int) -> None:
     hello = hello_for("www.example.com")
