@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
@@ -21,7 +22,7 @@ from sluice.memory.extraction.errors.matchers import matchers
 from sluice.memory.extraction.file_uses import path_of
 from sluice.memory.extraction.files import LocatedCall
 from sluice.memory.extraction.paths import ProjectPaths
-from sluice.memory.extraction.shell import PROGRAMS, Step, found_nothing, known, read_command
+from sluice.memory.extraction.shell import PROGRAMS, Step, found_nothing, known, program_name, read_command
 from sluice.memory.extraction.stagnation import without_volatile
 
 MAX_TARGETS = 20
@@ -51,6 +52,7 @@ def programs_run(one: LocatedCall, errors: Sequence[ErrorEntry], paths: ProjectP
     if call.exit_code is None and PHRASES["background"].match(call.output):
         return []
     commands = read_command(one.command)
+    commands.steps = [_in_container(step) for step in commands.steps]
     steps = [step for step in commands.steps if step.program not in ("cd", "")]
     steps = [step for step in steps if not step.reads] or steps
     exit_code = _stated(commands.steps, call.output, call.exit_code)
@@ -110,6 +112,16 @@ def is_same(one: ErrorEntry, other: ErrorEntry) -> bool:
 
 def _run(name: str, targets: Sequence[str], passed: bool) -> CheckRun:
     return CheckRun(program=name[:100], targets=tuple(dict.fromkeys(targets))[:MAX_TARGETS], passed=passed)
+
+
+def _in_container(step: Step) -> Step:
+    """Return the program that a step runs in a container: `docker exec app pytest -q` is `pytest -q`."""
+    if step.program not in known("containers"):
+        return step
+    starts = known("interpreters") | known("run_scripts") | {name.split()[0] for name in PROGRAMS.tables["checks"]}
+    at = max((at for at, word in enumerate(step.words) if program_name(word) in starts - {step.program}), default=0)
+    inner = read_command(shlex.join(step.words[at:])).steps if at else []
+    return replace(inner[0], then=step.then) if inner else step
 
 
 def _stated(steps: Sequence[Step], output: str, exit_code: int | None) -> int | None:

@@ -51,6 +51,8 @@ OUTCOMES: dict[tuple[Run, ...], IterationOutcome] = {
     (("python reproduce.py", "ValueError: x", 1),): OUT.SUCCESS,
     (("python manage.py test shop", "FAILED (failures=1)", 1),): OUT.FAILURE,
     (("./run_tests.sh", "no", 2),): OUT.FAILURE,
+    (("docker compose run --rm web python -m pytest -q", RED, 1), ("pytest", GREEN, 0)): OUT.SUCCESS,
+    (("docker exec app bash -c 'npm test'", "1 failing", 1),): OUT.FAILURE,
     (("cd web && npx tsc --noEmit", "a.ts(1,2): error TS2304: Cannot find name 'x'.", 2),): OUT.FAILURE,
 }
 
@@ -66,6 +68,7 @@ def test_what_the_agent_says_comes_second() -> None:
     assert session(end="I could not fix the login; the tests still fail.").outcome is OUT.FAILURE
     assert session(("pytest", GREEN, 0), end="The linter is still red.").outcome is OUT.PARTIAL
     assert session(end="The tests failed at first; they pass now.").outcome is OUT.SUCCESS
+    assert session(end="The parser is broken on tabs: fixed. I could not find other callers.").outcome is OUT.SUCCESS
 
 
 def test_the_caller_may_know_the_outcome() -> None:
