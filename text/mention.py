@@ -32,7 +32,8 @@ def _terms(pattern: re.Pattern[str], lowered: str) -> set[str]:
     return {found[0][:6] for found in pattern.finditer(lowered)}
 
 
-_TRIPLE = re.compile(r"\"{3}|'{3}")
+_NO_QUOTE = re.compile(r"\"{3}|'{3}|(?<=\w)'(?=\w)")
+"""The marks around a docstring, and apostrophes."""
 
 
 class Topic:
@@ -54,16 +55,11 @@ class Topic:
 
         Terms about attacks on models count within its paragraph, too. Returns 0 where there are none of these.
         """
-        blank_before, blank_after = self._text.rfind("\n\n", 0, start), self._text.find("\n\n", end)
-        near = (
-            self._text[max(blank_before, 0) : start]
-            + "\n"
-            + self._text[end : blank_after if blank_after >= 0 else None]
-        )
-        far = "\n".join(
-            (self._headings, self._text[: max(blank_before, 0)], self._text[blank_after:] if blank_after >= 0 else "")
-        )
-        attacks = _terms(_FILE["attacks_on_models"], near) | _terms(_FILE["attacks_on_models"], far)
+        low, high = max(self._text.rfind("\n\n", 0, start), 0), self._text.find("\n\n", end)
+        high = high if high >= 0 else len(self._text)
+        far = "\n".join((self._headings, self._text[:low], self._text[high:]))
+        near = "\n".join((self._text[low:start], self._text[end:high], far))
+        attacks = _terms(_FILE["attacks_on_models"], near)
         return len(attacks | _terms(_FILE["security"], far)) if attacks else 0
 
 
@@ -86,9 +82,7 @@ def is_mentioned(text: str, start: int, end: int, topic: Topic, *, is_hidden: bo
         return is_announced or about_attacks or (not is_hidden and _has_words_around(lowered, start, end))
     if is_fenced(lowered, start):
         return about_attacks or _fence_is_led_in(lowered, start)
-    return bool(_FILE["reported"].search(paragraph)) or (
-        about_attacks and (is_announced or _stands_in_list(lowered, start))
-    )
+    return bool(_FILE["reported"].search(paragraph)) or (about_attacks and is_announced)
 
 
 def is_mentioned_to_model(text: str, start: int, end: int, topic: Topic) -> bool:
@@ -109,11 +103,8 @@ def is_fenced(text: str, start: int) -> bool:
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    """Return whether `text[start:end]` is within quotation marks of prose, or within a code span of a line.
-
-    The marks around a docstring quote nothing.
-    """
-    text = _TRIPLE.sub("   ", text)
+    """Return whether `text[start:end]` is within quotation marks of prose, or within a code span of a line."""
+    text = _NO_QUOTE.sub(lambda found: " " * len(found[0]), text)
     line_start, line_end = _line(text, start)
     ticks = [found.start() for found in re.finditer("`+", text[line_start:line_end])]
     inside = sum(line_start + place < start + 1 for place in ticks)
@@ -129,27 +120,13 @@ def _within(text: str, start: int, end: int, marks: str) -> bool:
     paragraph_start = low if blank < 0 else blank + 2
     paragraph_end = text.find("\n\n", end, high)
     paragraph_end = high if paragraph_end < 0 else paragraph_end
-    opened = _opening(text, opening, paragraph_start, start + 1)
+    opened = text.rfind(opening, paragraph_start, start + 1)
     if opened < 0 or (opening != closing and text.find(closing, opened, start) >= 0):
         return False
-    if opening == closing and _count(text, opening, paragraph_start, start + 1) % 2 == 0:
+    if opening == closing and text.count(opening, paragraph_start, start + 1) % 2 == 0:
         return False
     closed = text.find(closing, max(end - 1, opened + 1), paragraph_end)
     return closed >= 0 and not _KEY_BEFORE.search(text, max(0, opened - 8), opened)
-
-
-def _opening(text: str, mark: str, low: int, high: int) -> int:
-    """Return the last opening mark before `high`; an apostrophe within a word does not count."""
-    place = text.rfind(mark, low, high)
-    while place >= 0 and mark == "'" and place > 0 and text[place - 1].isalnum():
-        place = text.rfind(mark, low, place)
-    return place
-
-
-def _count(text: str, mark: str, low: int, high: int) -> int:
-    if mark != "'":
-        return text.count(mark, low, high)
-    return len(re.findall(r"(?<!\w)'|'(?!\w)", text[low:high]))
 
 
 def _before(text: str, start: int) -> str:
@@ -192,8 +169,3 @@ def _is_led_in(text: str, start: int) -> bool:
 def _fence_is_led_in(text: str, start: int) -> bool:
     opening = next(reversed(list(_FENCE.finditer(text, 0, start))))
     return _is_led_in(text, opening.start())
-
-
-def _stands_in_list(text: str, start: int) -> bool:
-    low, _ = _line(text, start)
-    return bool(re.match(r"\s*(?:[-*+•|>]|\d+[.)])\s", text[low : start + 4]))
