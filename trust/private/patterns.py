@@ -14,18 +14,21 @@ import math
 import re
 import threading
 import tomllib
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from html import unescape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from sluice.contracts.errors import InvalidSetting
 from sluice.contracts.trust import PrivateSpan
-from sluice.text.plain import plain, unwrapped
-from sluice.text.readings import Reading
+from sluice.text.hidden import DIRECTION, JOINERS, NO_WIDTH, SELECTORS, TAGS
+from sluice.text.readings import Piece, Reading, replaced
 from sluice.trust.private.kinds import KINDS, find_kinds
 from sluice.trust.settings import TrustSettings
 
@@ -135,9 +138,9 @@ class PatternFinder:
     def find(self, text: str) -> tuple[PrivateSpan, ...]:
         """Return the spans in order, without overlaps."""
         spans = [*_find_all(text)]
-        if read := plain(text):
+        if read := _plain(text):
             spans += _moved(read, _find_all(read.text))
-        if joined := unwrapped(text):
+        if joined := _unwrapped(text):
             found = _moved(joined, (one for one in find_secrets(joined.text) if one.kind not in _GENERIC))
             spans += (one for one in found if "\n" in text[one.start : one.end])
         return keep_apart(spans)
@@ -152,6 +155,41 @@ def _moved(read: Reading, spans: Iterable[PrivateSpan]) -> list[PrivateSpan]:
     """Return spans of what was read as spans of the original text."""
     placed = ((one.kind, read.span(one.start, one.end)) for one in spans)
     return [PrivateSpan(kind=kind, start=start, end=end) for kind, (start, end) in placed]
+
+
+_UNSEEN = re.compile(f"[{NO_WIDTH}{JOINERS}{DIRECTION}{SELECTORS}{TAGS}]+")
+_WRITTEN_OTHERWISE = re.compile(
+    _UNSEEN.pattern + r"|&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,31});|(?:%[2-7][0-9a-fA-F])+"
+    "|[\u00a0\u2000-\u200a\u202f\u3000\u2010-\u2015\u2024\u2070-\u208e\u2460-\u24ff\ufe30-\ufe6f\uff01-\uff5e"
+    "\U0001d400-\U0001d7ff]"
+)
+_DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015", "-"))
+_WRAPPED = re.compile(r"(?<=[A-Za-z0-9+/_=-]{6})\\?\r?\n[ \t>|#*]{0,20}(?=[A-Za-z0-9+/_=-]{4})")
+
+
+def _plain(text: str) -> Reading | None:
+    """Return `text` in plain characters; None where it has no others."""
+    if text.isascii() and "&" not in text and "%" not in text:
+        return None
+    return _replaced(text, _WRITTEN_OTHERWISE, _plain_of)
+
+
+def _unwrapped(text: str) -> Reading | None:
+    """Return `text` with its lines joined where a break may part a token; None where there is no such break."""
+    return _replaced(text, _WRAPPED, lambda _: "")
+
+
+def _replaced(text: str, pattern: re.Pattern[str], instead_of: Callable[[str], str]) -> Reading | None:
+    pieces = [Piece(*found.span(), instead_of(found[0]), "plain") for found in pattern.finditer(text)]
+    return replaced(Reading(text), pieces) if pieces else None
+
+
+def _plain_of(written: str) -> str:
+    if written[0] == "%":
+        return unquote(written)
+    seen = _UNSEEN.sub("", unescape(written))
+    read = unicodedata.normalize("NFKC", seen).translate(_DASHES)
+    return read if read.isascii() else seen
 
 
 _GENERIC = frozenset(("secret.generic-api-key", "secret.password"))
@@ -219,12 +257,7 @@ def _rank(span: PrivateSpan) -> tuple[int, int]:
 def _hash_of_sources() -> str:
     """Return a SHA-256 in 12 hexadecimal digits of the rules and patterns and of the modules that apply them."""
     here = Path(__file__).parent
-    text = here.parent.parent / "text"
-    paths = (
-        text / "plain.py",
-        *(here / "rules" / name for name in RULE_FILES),
-        *sorted((*here.glob("*.toml"), *here.glob("*.py"))),
-    )
+    paths = (*(here / "rules" / name for name in RULE_FILES), *sorted((*here.glob("*.toml"), *here.glob("*.py"))))
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
 
 
