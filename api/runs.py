@@ -20,18 +20,8 @@ from sluice.contracts.errors import InvalidInput
 from sluice.contracts.retrieval import Query as DirectQuery
 from sluice.contracts.retrieval import Retrieval
 from sluice.otel.context import current_traceparent
+from sluice.workers.service import runs as service
 from sluice.workers.service.instance import Instance
-from sluice.workers.service.runs import (
-    LONGEST_PATIENCE_SECONDS,
-    PATIENCE_SECONDS,
-    TRACE_ID,
-    Explanation,
-    RunSummary,
-    RunTrace,
-    explain_run,
-    news_or_patience,
-    read_trace,
-)
 
 runs = APIRouter(prefix="/v1", tags=["runs"])
 retrieval = APIRouter(prefix="/v1", tags=["retrieval"])
@@ -99,7 +89,7 @@ def recent(
     status: RunStatus | None = None,
     kind: RunKind | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
-) -> list[RunSummary]:
+) -> list[service.RunSummary]:
     """Return short views of the runs whose corpora the caller may touch."""
     return instance_of(request).runs.recent(caller, corpus, status, limit, kind)
 
@@ -120,22 +110,22 @@ def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
 
 
 @runs.get("/runs/{run_id}/trace", responses=problems(404, 503), summary="The steps of a run, with their times")
-def trace(request: Request, run_id: str, caller: AnyCaller) -> RunTrace:
+def trace(request: Request, run_id: str, caller: AnyCaller) -> service.RunTrace:
     """Return the locally stored spans as a tree. Operators of all corpora may also name a trace by 32 hex digits."""
     instance = instance_of(request)
-    if TRACE_ID.fullmatch(run_id):
+    if service.TRACE_ID.fullmatch(run_id):
         caller.may_operate_instance()
     else:
         instance.runs.one(run_id, caller)
-    return read_trace(instance.context, run_id)
+    return service.read_trace(instance.context, run_id)
 
 
 @runs.get("/runs/{run_id}/explanation", responses=problems(404, 503), summary="Why the gate decided so")
-def explanation(request: Request, run_id: str, caller: AnyCaller) -> Explanation:
+def explanation(request: Request, run_id: str, caller: AnyCaller) -> service.Explanation:
     """Return the recorded decision, and the same one computed again from its recorded inputs, bit for bit."""
     instance = instance_of(request)
     instance.runs.one(run_id, caller)
-    return explain_run(instance.context, run_id)
+    return service.explain_run(instance.context, run_id)
 
 
 def position_behind(
@@ -189,7 +179,7 @@ def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict
 
 
 async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> AsyncIterator[bytes]:
-    told_at, has_ended, ledger, pause = time.monotonic(), False, instance.context.ledger, PATIENCE_SECONDS
+    told_at, has_ended, ledger, pause = time.monotonic(), False, instance.context.ledger, service.PATIENCE_SECONDS
     with instance.announcements.of(run_id) as news:
         while True:
             found = await run_in_threadpool(ledger.events_after, run_id, seen, EVENTS_AT_ONCE)
@@ -201,27 +191,27 @@ async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> 
                 continue  # its last events may have come between the two reads
             if has_ended and not follow and len(found) < EVENTS_AT_ONCE:
                 return
-            pause = PATIENCE_SECONDS if found else min(2 * pause, LONGEST_PATIENCE_SECONDS)
+            pause = service.PATIENCE_SECONDS if found else min(2 * pause, service.LONGEST_PATIENCE_SECONDS)
             if found:
                 told_at = time.monotonic()
             elif time.monotonic() - told_at > SIGN_OF_LIFE_SECONDS:
                 yield KEEPALIVE_COMMENT
                 told_at = time.monotonic()
             if len(found) < EVENTS_AT_ONCE:
-                await news_or_patience(news, pause)
+                await service.news_or_patience(news, pause)
 
 
 async def _finished(request: Request, run_id: str, seconds: float) -> RunView | None:
     instance, deadline = instance_of(request), time.monotonic() + seconds
-    ledger, pause = instance.context.ledger, PATIENCE_SECONDS
+    ledger, pause = instance.context.ledger, service.PATIENCE_SECONDS
     with instance.announcements.of(run_id) as news:
         while time.monotonic() < deadline:
             if ended := await run_in_threadpool(ledger.ended_run, run_id):
                 return ended
             if await request.is_disconnected():
                 return None
-            await news_or_patience(news, min(pause, max(0.0, deadline - time.monotonic())))
-            pause = min(2 * pause, LONGEST_PATIENCE_SECONDS)
+            await service.news_or_patience(news, min(pause, max(0.0, deadline - time.monotonic())))
+            pause = min(2 * pause, service.LONGEST_PATIENCE_SECONDS)
     return None
 
 

@@ -30,7 +30,9 @@ def prepare_broker(settings: Settings) -> str:
     url_file = settings.data_dir / URL_FILE
     if url_file.exists() and _can_be_had(url := url_file.read_text().strip()):
         return url
-    port, password = _free_port(), secrets.token_urlsafe(24)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port, password = int(probe.getsockname()[1]), secrets.token_urlsafe(24)
     replace_file(folder / "valkey.conf", _configuration(folder, port, password).encode(), 0o600)
     url = f"redis://:{password}@127.0.0.1:{port}/0"
     replace_file(url_file, url.encode(), 0o600)
@@ -101,9 +103,3 @@ def _can_be_had(url: str) -> bool:
         except OSError:
             return answers(url, 1.0)
     return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -61,12 +61,17 @@ class GraphDesk:
             TimedOut, Overloaded: it took longer than its limit, or too many questions are being answered.
             NotFound: the request is for a graph server, and none is configured, or it was not fed with the corpus yet.
         """
+        from sluice.graph.cypher.run import run_cypher
+
         self._reader(request.corpus, caller)
         if not request.server and not self._context.settings.graph.cypher:
             raise PolicyRefused("graph.cypher", "questions in Cypher are off", "set graph.cypher = true")
         try:
             with metrics.GRAPH_QUERY_SECONDS.labels("server" if request.server else "cypher").time():
-                return self._asked_of_server(request) if request.server else self._asked_of_file(request)
+                if request.server:
+                    return self._asked_of_server(request)
+                version = self._context.ledger.graph.totals(request.corpus).version
+                return run_cypher(request, self._context.graphs.folder(request.corpus), version)
         except InvalidInput as error:
             if request.server and error.field not in ("query", "parameters"):
                 raise
@@ -219,12 +224,6 @@ class GraphDesk:
         except SluiceError:
             return None
         return feed.version if feed else None
-
-    def _asked_of_file(self, request: api.CypherRequest) -> api.CypherResult:
-        from sluice.graph.cypher.run import run_cypher
-
-        version = self._context.ledger.graph.totals(request.corpus).version
-        return run_cypher(request, self._context.graphs.folder(request.corpus), version)
 
     def _asked_of_server(self, request: api.CypherRequest) -> api.CypherResult:
         """Query the graph server; nodes and edges have the properties of the published file.

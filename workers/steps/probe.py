@@ -20,29 +20,8 @@ from sluice.contracts.memory.model import IterationOutcome
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Retrieval
 from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
-from sluice.gate.decide import (
-    MOST_TOKENS,
-    choose_plan,
-    compute_score,
-    depends_on_sentences,
-    is_in_doubt,
-    read_verdict,
-    write_messages,
-)
-from sluice.gate.probe import (
-    SENTENCES_COMPARED,
-    Passage,
-    Sentence,
-    choose_sentences,
-    enough_mass,
-    intent_similarity,
-    is_informative,
-    question_terms,
-    question_words,
-    sentence_similarities,
-    session_measures,
-    term_coverage,
-)
+from sluice.gate import decide
+from sluice.gate import probe as measures
 from sluice.gate.profile import Profile
 from sluice.gate.signals import read_signals
 from sluice.index.search.reader import RawHit
@@ -90,23 +69,23 @@ class GateJudge(Step):
         if not settings.judge or judge is None or request.plan is not None or not passages:
             return probed, Spend()
         signals = read_signals(request, probed, profile)
-        score = compute_score(signals, profile)
-        is_skipped = choose_plan(score, signals, profile) is Plan.SKIP or signals.talk is not None
-        if is_skipped or not is_in_doubt(score, profile, settings.judge_margin):
+        score = decide.compute_score(signals, profile)
+        is_skipped = decide.choose_plan(score, signals, profile) is Plan.SKIP or signals.talk is not None
+        if is_skipped or not decide.is_in_doubt(score, profile, settings.judge_margin):
             return probed, Spend()
-        system, user = write_messages(request.query, passages)
+        system, user = decide.write_messages(request.query, passages)
         messages: list[ChatMessage] = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         left = self.ledger.budget_left(run_id).least("usd")
-        if left is not None and judge.cost_at_most(messages, MOST_TOKENS) > left:
+        if left is not None and judge.cost_at_most(messages, decide.MOST_TOKENS) > left:
             metrics.JUDGE_CALLS.labels("no_budget").inc()
             return probed, Spend()
         try:
-            reply = judge.ask(messages, max_tokens=MOST_TOKENS, as_json=True)
+            reply = judge.ask(messages, max_tokens=decide.MOST_TOKENS, as_json=True)
         except SluiceError as error:
             metrics.JUDGE_CALLS.labels("failed").inc()
             log.warning("judge_failed", run_id=run_id, error=str(error))
             return probed, Spend()
-        verdict, words = read_verdict(reply.text)
+        verdict, words = decide.read_verdict(reply.text)
         metrics.JUDGE_CALLS.labels(verdict).inc()
         judgement = Judgement(
             verdict=verdict, words=words, model=reply.model, usd=reply.usd, milliseconds=reply.milliseconds
@@ -143,7 +122,7 @@ class Probe(Step):
         event says why.
         """
         embedding, fingerprint, meant, why = self.embedding, self.embedding.fingerprint(corpus), None, None
-        reader, question, asked = self.readers.reader(corpus), request.query, question_terms(request.query)
+        reader, question, asked = self.readers.reader(corpus), request.query, measures.question_terms(request.query)
         try:
             meant = _embed(request, remembered, profile, fingerprint, embedding)
         except Unavailable as error:
@@ -157,12 +136,14 @@ class Probe(Step):
         if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
             again, passages_again, more = self.measure(request, corpus, profile, remembered)
             return again, passages_again, spend + more
-        words = question_terms(question, probe.function_words | question_words(probe.language))
+        words = measures.question_terms(question, probe.function_words | measures.question_words(probe.language))
         headings = ("\n".join(part for part in (hit.title, *hit.section_path) if part) for hit in probe.hits)
         read = zip(probe.hits[:READ_HITS], headings, strict=False)
-        passages = [Passage(hit.chunk_id, heading, hit.text, hit.analyse) for hit, heading in read]
-        terms = term_coverage(words, probe.document_frequency, probe.chunk_count, passages)
-        sentences = choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(probe.chunk_count))
+        passages = [measures.Passage(hit.chunk_id, heading, hit.text, hit.analyse) for hit, heading in read]
+        terms = measures.term_coverage(words, probe.document_frequency, probe.chunk_count, passages)
+        sentences = measures.choose_sentences(
+            terms, passages, measures.SENTENCES_COMPARED, measures.enough_mass(probe.chunk_count)
+        )
         seen_at = self.page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
         held = _Held()
         if meant and (request.session or remembered):
@@ -174,16 +155,16 @@ class Probe(Step):
             model_fingerprint=fingerprint,
             hits=tuple(_hit(hit, seen_at.get(hit.document_id)) for hit in probe.hits),
             terms=terms,
-            intent_similarity=intent_similarity(meant.question, meant.prototypes) if meant else {},
+            intent_similarity=measures.intent_similarity(meant.question, meant.prototypes) if meant else {},
             session_similarity=held.session_similarity,
-            session_term_coverage=held.term_coverage,
+            session_term_coverage=held.coverage,
             memory_similarity=held.memory_similarity,
             probed_at=utc_now(),
             embedder_down=why,
             sentences=tuple(ProbeSentence(chunk_id=one.chunk_id, term_coverage=one.term_coverage) for one in sentences),
             domain=measure_domain(request, profile, corpus, reader, utc_now()),
         )
-        if meant is not None and depends_on_sentences(request, probed, profile):
+        if meant is not None and decide.depends_on_sentences(request, probed, profile):
             probed, more = _compare_sentences(probed, sentences, meant, embedding)
             spend += more
         return probed, [f"{passage.heading}\n{passage.text}" for passage in passages], spend
@@ -204,17 +185,17 @@ class _Held(NamedTuple):
 
     session_similarity: tuple[float, ...] = ()
     memory_similarity: tuple[float, ...] = ()
-    term_coverage: float = 0.0
+    coverage: float = 0.0
 
 
 def _measure_held(
     meant: _Meant, terms: Sequence[QueryTerm], session: Sequence[Message], remembered: Sequence[str]
 ) -> _Held:
     told = [Message(role="assistant", content=text) for text in remembered]
-    similarity, coverage = session_measures(meant.question, meant.held, terms, [*session, *told])
+    similarity, coverage = measures.session_measures(meant.question, meant.held, terms, [*session, *told])
     asked = [entry.term for entry in terms]
     of_memory = zip(told, similarity[len(session) :], strict=True)
-    informing = tuple(cosine for message, cosine in of_memory if is_informative(message, asked))
+    informing = tuple(cosine for message, cosine in of_memory if measures.is_informative(message, asked))
     return _Held(similarity[: len(session)], informing, coverage)
 
 
@@ -228,14 +209,14 @@ def _embed(
 
 
 def _compare_sentences(
-    probed: CoverageProbed, sentences: Sequence[Sentence], meant: _Meant, embedding: EmbeddingService
+    probed: CoverageProbed, sentences: Sequence[measures.Sentence], meant: _Meant, embedding: EmbeddingService
 ) -> tuple[CoverageProbed, Spend]:
     """Add the cosines of its sentences to `probed`, if the model is in reach; return it and the cost of embedding."""
     try:
         embedded = embedding.embed_question([one.text for one in sentences], probed.model_fingerprint)
     except Unavailable:
         return probed, Spend()  # the passages were compared, and they stand for their sentences
-    similarities = sentence_similarities(meant.question, embedded.vectors)
+    similarities = measures.sentence_similarities(meant.question, embedded.vectors)
     measured = zip(probed.sentences, similarities, strict=True)
     compared = tuple(one.model_copy(update={"similarity": similarity}) for one, similarity in measured)
     return probed.model_copy(update={"sentences": compared}), embedded.spend

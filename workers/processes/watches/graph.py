@@ -176,7 +176,10 @@ class GraphServerFeed:
                     return
                 if not self._feed(corpus, server):
                     break
-        metrics.GRAPH_BEHIND.labels("server").set(sum(map(self._behind, corpora)))
+        had = {corpus: standing.totals.version for corpus, (standing, _) in self._level.items()}
+        versions = {corpus: self._context.ledger.graph.totals(corpus).version for corpus in corpora}
+        behind = sum(max(0, version - had.get(corpus, 0)) for corpus, version in versions.items())
+        metrics.GRAPH_BEHIND.labels("server").set(behind)
 
     def _is_due(self, corpus: str) -> bool:
         if self._clock() < self._resting.get(corpus, 0.0):
@@ -185,10 +188,6 @@ class GraphServerFeed:
             return True
         stood, at = self._level[corpus]
         return stood != self._standing(corpus) or self._clock() - at >= LOOK_AGAIN_SECONDS
-
-    def _behind(self, corpus: str) -> int:
-        had = self._level[corpus][0].totals.version if corpus in self._level else 0
-        return max(0, self._context.ledger.graph.totals(corpus).version - had)
 
     def _standing(self, corpus: str) -> _Standing:
         reader = self._context.readers.reader(corpus)
