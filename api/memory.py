@@ -14,18 +14,7 @@ from sluice.api.access import AnyCaller, Operator, instance_of, request_span
 from sluice.api.problems import problems, problems_of_stream
 from sluice.contracts.api import RunAccepted
 from sluice.contracts.errors import PolicyRefused
-from sluice.contracts.memory.api import (
-    IterationAccepted,
-    IterationSubmission,
-    LearningPatch,
-    LearningRequest,
-    LearningResult,
-    Learnings,
-    MemoryProof,
-    PromptBlock,
-    RagStatus,
-    Recall,
-)
+from sluice.contracts.memory import api as values
 from sluice.contracts.memory.learning import FeatureLearning, LearningId, LearningState
 from sluice.contracts.memory.names import FeatureName, ProjectPath
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
@@ -61,7 +50,7 @@ class JsonLines(StreamingResponse):
 
 
 @router.post("/iterations", status_code=202, responses=problems(409, 413, 503, 507), summary="Remember an iteration")
-def record(request: Request, body: IterationSubmission, caller: AnyCaller) -> IterationAccepted:
+def record(request: Request, body: values.IterationSubmission, caller: AnyCaller) -> values.IterationAccepted:
     """Record an iteration. The next prompt has it at once; recall finds it in the index when the run is finished. Its
     content identifies it: the same submission again gives the same entry, and no second run. Without a run the queues
     have no room now, and the index catches up later."""
@@ -71,7 +60,7 @@ def record(request: Request, body: IterationSubmission, caller: AnyCaller) -> It
 
 
 @router.post("/learnings", status_code=202, responses=problems(409, 413, 503, 507), summary="Add a learning")
-def learn(request: Request, body: LearningRequest, caller: AnyCaller) -> LearningResult:
+def learn(request: Request, body: values.LearningRequest, caller: AnyCaller) -> values.LearningResult:
     """Add a learning. One that repeats an earlier one is counted there; a near one that differs is kept beside it."""
     with request_span(request, "POST /v1/memory/learnings"):
         memory = instance_of(request).memory.of(body.project, caller)
@@ -82,7 +71,11 @@ def learn(request: Request, body: LearningRequest, caller: AnyCaller) -> Learnin
     "/learnings/{learning_id}", responses=problems(404, 409, 413, 503, 507), summary="Change or review one learning"
 )
 def patch(
-    request: Request, body: LearningPatch, learning_id: Annotated[LearningId, Path()], memory: Memory, feature: Feature
+    request: Request,
+    body: values.LearningPatch,
+    learning_id: Annotated[LearningId, Path()],
+    memory: Memory,
+    feature: Feature,
 ) -> FeatureLearning:
     """Change what the body names. `reviewed` says that somebody looked at it, never that it is true."""
     with request_span(request, "PATCH /v1/memory/learnings"):
@@ -109,7 +102,7 @@ def learnings(
     feature: Feature,
     task_id: TaskId = None,
     state: Annotated[LearningState | None, Query(description="Only those; without it all")] = None,
-) -> Learnings:
+) -> values.Learnings:
     """Return the learnings, newest last, and the undecided pairs that differ."""
     with request_span(request, "GET /v1/memory/learnings"):
         return memory.learnings(feature, state=state, task_id=task_id)
@@ -123,7 +116,7 @@ def recall(
     query: Annotated[str, Query(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=r"\S")],
     top_k: Annotated[int, Query(ge=1, le=100)] = DEFAULT_TOP_K,
     task_id: TaskId = None,
-) -> Recall:
+) -> values.Recall:
     """Return iterations and learnings of this feature alone, best first. While the index is unavailable, words are
     compared with the journal itself: `searched` says so."""
     with request_span(request, "GET /v1/memory/recall"):
@@ -141,7 +134,7 @@ def prompt(
     task_id: TaskId = None,
     query: Annotated[str, Query(max_length=MAX_QUERY_CHARACTERS, description="What it is about")] = "",
     max_tokens: Annotated[int | None, Query(ge=50, le=20_000)] = None,
-) -> PromptBlock:
+) -> values.PromptBlock:
     """Return the errors of the last iterations first, then learnings as observations, from the journal as it is now.
     POST records the printed lines, so that an agent that only repeats them has learned nothing new: the same block for
     the same iteration and session once. GET writes nothing."""
@@ -151,7 +144,7 @@ def prompt(
 
 
 @router.get("/status", responses=problems(503), summary="How a project's memory fares")
-def status(memory: Memory) -> RagStatus:
+def status(memory: Memory) -> values.RagStatus:
     """Return index and embedder, counts and the lag of the index, for the features that the key may touch."""
     return memory.status()
 
@@ -198,7 +191,7 @@ def rebuild(
 
 
 @router.get("/proof", responses=problems(404, 503), summary="Is what is held what the journal says?")
-def prove(request: Request, memory: Memory, feature: Feature) -> MemoryProof:
+def prove(request: Request, memory: Memory, feature: Feature) -> values.MemoryProof:
     """Compare the state in memory and the documents of the index with the journal as read anew, id by id."""
     with request_span(request, "GET /v1/memory/proof"):
         return memory.prove(feature)

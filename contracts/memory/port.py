@@ -6,18 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from sluice.contracts.api import RunAccepted
-from sluice.contracts.memory.api import (
-    IterationAccepted,
-    IterationContext,
-    LearningPatch,
-    LearningResult,
-    Learnings,
-    MemoryProof,
-    PromptBlock,
-    RagStatus,
-    Recall,
-    StreamFormat,
-)
+from sluice.contracts.memory import api
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 
 
@@ -38,9 +27,9 @@ class MemoryPort(Protocol):
         feature: str,
         data: str | dict[str, Any] | list[Any],
         *,
-        format: StreamFormat = "auto",
-        context: IterationContext | None = None,
-    ) -> IterationAccepted:
+        format: api.StreamFormat = "auto",
+        context: api.IterationContext | None = None,
+    ) -> api.IterationAccepted:
         """Record an iteration: the agent's output in one of the formats. The same output again adds nothing. Raises
         `InvalidInput`, with the remedy, if the output is in none of the formats."""
         ...
@@ -53,11 +42,11 @@ class MemoryPort(Protocol):
         source: LearningSource = LearningSource.AGENT,
         iteration: int = 0,
         task_id: int | None = None,
-    ) -> LearningResult:
+    ) -> api.LearningResult:
         """Add a learning, or count a repetition. Raises `InvalidInput` if text or reason is empty or too long."""
         ...
 
-    def patch(self, feature: str, learning_id: str, change: LearningPatch) -> FeatureLearning:
+    def patch(self, feature: str, learning_id: str, change: api.LearningPatch) -> FeatureLearning:
         """Change or review one learning. Raises `NotFound` if the feature has no such learning, `InvalidInput` if the
         change is empty or does not fit."""
         ...
@@ -73,12 +62,12 @@ class MemoryPort(Protocol):
 
     def learnings(
         self, feature: str, *, task_id: int | None = None, state: LearningState | None = LearningState.ACTIVE
-    ) -> Learnings:
+    ) -> api.Learnings:
         """Return a feature's learnings in `state` (None: all), newest last. `task_id` leaves out those of other
         tasks."""
         ...
 
-    def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
+    def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> api.Recall:
         """Return the items that memory holds on a question, of this feature alone, best first."""
         ...
 
@@ -91,7 +80,7 @@ class MemoryPort(Protocol):
         task_id: int | None = None,
         query: str = "",
         max_tokens: int | None = None,
-    ) -> PromptBlock:
+    ) -> api.PromptBlock:
         """Return the block for the next iteration's prompt, from the journal alone, so it includes the last iteration.
         Its content is recorded: an agent that only repeats it has learned nothing new."""
         ...
@@ -104,7 +93,7 @@ class MemoryPort(Protocol):
         """Return the features that have a journal, sorted."""
         ...
 
-    def status(self) -> RagStatus:
+    def status(self) -> api.RagStatus:
         """Return whether index and embedder are available, the amounts remembered, and how far the index is behind."""
         ...
 
@@ -113,7 +102,7 @@ class MemoryPort(Protocol):
         returns. Raises `NotFound` if an instance has no memory of the feature."""
         ...
 
-    def prove(self, feature: str) -> MemoryProof:
+    def prove(self, feature: str) -> api.MemoryProof:
         """Compare the stored state of a feature, in memory and in the index, with its journal."""
         ...
 
