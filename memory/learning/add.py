@@ -8,19 +8,14 @@ from datetime import datetime
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.memory.api import LearningResult
-from sluice.contracts.memory.learning import (
-    MAX_LEARNING_CHARACTERS,
-    FeatureLearning,
-    LearningSource,
-    LearningState,
-    learning_id,
-)
+from sluice.contracts.memory.learning import MAX_LEARNING_CHARACTERS, FeatureLearning, LearningSource, learning_id
 from sluice.memory.journal.entry import (
     ConflictFound,
     ConflictResolved,
     JournalEntry,
     LearningAdded,
     LearningRepeated,
+    LearningReviewed,
     LearningsPruned,
 )
 from sluice.memory.journal.feature_memory import FeatureMemory
@@ -135,7 +130,7 @@ def _compared(
     match verdict:
         case Duplicate(existing_index=index, why=why):
             return _repeated(existing[index], candidate, why, at)
-        case Conflict(existing_index=index, why=why) if existing[index].state is LearningState.ACTIVE:
+        case Conflict(existing_index=index, why=why):
             other = existing[index]
             entries = [
                 JournalEntry.of(LearningAdded(learning=new), key=new.id, at=at),
@@ -258,7 +253,19 @@ def _repeated(
     key = "\0".join((known.id, candidate.source, str(candidate.iteration), str(candidate.task_id), candidate.text))
     entry = JournalEntry.of(body, key=key, at=at)
     counted = known.model_copy(update={"hit_count": known.hit_count + 1})
-    return LearningResult(verdict="duplicate", learning=counted, why=why), [entry]
+    return LearningResult(verdict="duplicate", learning=counted, why=why), [
+        entry,
+        *_restored(known, candidate, key, at),
+    ]
+
+
+def _restored(known: FeatureLearning, candidate: Candidate, key: str, at: datetime) -> list[JournalEntry]:
+    """Return the entries that offer a retired learning again beside its successor, if a person repeats it."""
+    if not known.retired_by or candidate.source.priority < LearningSource.HUMAN.priority:
+        return []
+    review = LearningReviewed(learning_id=known.id, source=candidate.source, note="said again after it was retired")
+    beside = conflict(known.id, known.retired_by, "said again after it was retired", at)
+    return [JournalEntry.of(review, key=key, at=at), beside]
 
 
 def conflict(one: str, other: str, evidence: str, at: datetime) -> JournalEntry:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from sluice.contracts.errors import SluiceError
-from sluice.contracts.memory.learning import FeatureLearning
+from sluice.contracts.memory.learning import FeatureLearning, LearningState
 from sluice.memory.learning.comparison import compare, content_words, is_same
 from sluice.memory.ports import AskModel, JudgePair, Polarity
 
@@ -53,7 +53,7 @@ DeduplicationResult = Unique | Duplicate | Conflict
 def check_deduplication(
     text: str, existing: Sequence[FeatureLearning], *, judge: JudgePair | None = None
 ) -> DeduplicationResult:
-    """Compare `text` with the existing learnings; a duplicate of one goes before a pair with another.
+    """Compare `text` with the existing learnings; a duplicate of one goes before a pair with another that is offered.
 
     The words decide, with no model. `judge` is asked about the nearest texts in which no such difference was found: its
     "opposite" makes a pair of them; it merges nothing.
@@ -64,7 +64,7 @@ def check_deduplication(
     compared = ((index, compare(text, existing[index].text)) for index in _candidates(text, existing))
     near = sorted((pair for pair in compared if pair[1].is_near), key=lambda pair: -pair[1].similarity)
     for index, comparison in near:
-        if comparison.differences:
+        if comparison.differences and existing[index].state is LearningState.ACTIVE:
             return Conflict(index, text, ", ".join(comparison.differences))
     for index, _ in near[: MOST_JUDGED if judge is not None else 0]:
         if judge is not None and _judged_opposite(text, existing[index].text, judge):

@@ -129,6 +129,17 @@ def test_what_looks_like_harmful_advice_retires_nothing() -> None:
     assert states(feature) == [LearningState.ACTIVE] * 2
 
 
+def test_what_a_person_says_again_is_offered_again_beside_what_had_retired_it() -> None:
+    feature = with_notes(JOURNAL)
+    feature.learn(WAL, iteration=2)
+    feature.learn(JOURNAL + ".", iteration=3)
+    assert states(feature) == [LearningState.REJECTED, LearningState.ACTIVE]
+    feature.learn(JOURNAL, LearningSource.HUMAN)
+    wrong, right = feature.learnings
+    assert states(feature) == [LearningState.ACTIVE] * 2
+    assert (wrong.source, wrong.conflicts_with) == (LearningSource.HUMAN, (right.id,))
+
+
 def test_a_task_retires_nothing_of_the_whole_feature_nor_of_another_task() -> None:
     whole, other = with_notes(JOURNAL), with_notes(JOURNAL, task_id=1)
     assert whole.learn(WAL, iteration=2, task_id=2).verdict == "conflict"
