@@ -21,15 +21,15 @@ _PATTERNS = PatternFile(Path(__file__).with_name("markup.toml"))
 def take_out_markup(text: str, cut: Counter[str]) -> str:
     """Return `text` without calls of tools, role markers and fences; `cut` counts them by rule."""
     if "<" in text or "[" in text:
-        text = _replace(_PATTERNS["whole_call"], text, cut, "tool-call", "")
-        text = _replace(_PATTERNS["whole_turn"], text, cut, "role-marker", "")
-        text = _replace(_PATTERNS["turn"], text, cut, "role-marker", " ")
+        text = replace_all(_PATTERNS["whole_call"], text, cut, "tool-call", "")
+        text = replace_all(_PATTERNS["whole_turn"], text, cut, "role-marker", "")
+        text = replace_all(_PATTERNS["turn"], text, cut, "role-marker", " ")
         text = _only_named(_PATTERNS["tool_tag"], text, cut, "mark.tool")
         text = _only_named(_PATTERNS["token"], text, cut, "mark.role")
-        text = _replace(marks_of_turns(), text, cut, "mark.role", "")
+        text = replace_all(marks_of_turns(), text, cut, "mark.role", "")
     if "{" in text and _PATTERNS["call_keys"].search(text):
         text = _without_json_calls(text, cut)
-    text = _replace(_PATTERNS["lone_speaker"], text, cut, "role-marker", "")
+    text = replace_all(_PATTERNS["lone_speaker"], text, cut, "role-marker", "")
     if ":" in text:
         text = _PATTERNS["heading"].sub(
             lambda found: _noted(cut, "mark.role", f"{found[1]}{found[2] or ''}{found[3]} -"), text
@@ -38,11 +38,12 @@ def take_out_markup(text: str, cut: Counter[str]) -> str:
             lambda found: _noted(cut, "mark.role", f"{found[1]}{found[2]}{found[3]} -"), text
         )
     if "```" in text or "~~~" in text:
-        text = _replace(_PATTERNS["fence"], text, cut, "mark.fence", " ")
+        text = replace_all(_PATTERNS["fence"], text, cut, "mark.fence", " ")
     return text
 
 
-def _replace(pattern: re.Pattern[str], text: str, cut: Counter[str], rule: str, by: str) -> str:
+def replace_all(pattern: re.Pattern[str], text: str, cut: Counter[str], rule: str, by: str) -> str:
+    """Return `text` with each match replaced by `by`; `cut` counts them."""
     text, found = pattern.subn(by, text)
     if found:
         cut[rule] += found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from sluice.contracts.memory.model import (
@@ -50,9 +50,7 @@ def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRec
         "model": None if record.model is None else clean(record.model, 200) or None,
         "session_id": None if record.session_id is None else clean(record.session_id, 200) or None,
     }
-    return _without_split_commands(
-        record.model_copy(update=kept), [clean.text for clean in map(sanitise, _texts(record))], sanitise, cut
-    )
+    return _without_split_commands(record.model_copy(update=kept), [*_printed(record)], sanitise, cut)
 
 
 def _is_clean(record: IterationRecord, sanitise: Sanitise) -> bool:
@@ -66,7 +64,7 @@ def _is_clean(record: IterationRecord, sanitise: Sanitise) -> bool:
         record.session_id or "",
         *(one.tool or "" for one in record.errors),
     )
-    texts = [text for text in (*_texts(record), *others) if text]
+    texts = [text for text in (*(text for text, _ in _printed(record)), *others) if text]
     for together in (between.join(texts).strip() for between in _BETWEEN):
         found = sanitise(together)
         if found.cut or found.blocked or found.text != together:
@@ -126,9 +124,10 @@ def _is_plain(path: str) -> bool:
 
 
 def _without_split_commands(
-    record: IterationRecord, texts: Sequence[str], sanitise: Sanitise, cut: Counter[str]
+    record: IterationRecord, printed: Sequence[tuple[str, Withhold]], sanitise: Sanitise, cut: Counter[str]
 ) -> IterationRecord:
-    """Return `record` without those `texts` that form a command only together with the ones printed next to them."""
+    """Return `record` without those texts that form a command only together with the ones printed next to them."""
+    texts = [sanitise(text).text for text, _ in printed]
     cut_fields: set[int] = set()
     start, is_split = 0, len(texts) > 1 and _found(sanitise, texts)
     for end in range(2, len(texts) + 1) if is_split else ():
@@ -138,7 +137,7 @@ def _without_split_commands(
             start = end
     for place in cut_fields:
         cut["split-over-fields"] += 1
-        record = _withhold(record, place)
+        record = printed[place][1](record)
     return record.model_copy(
         update={"cut": dict(cut), "decisions": tuple(one for one in record.decisions if one.description)}
     )
@@ -149,31 +148,24 @@ def _found(sanitise: Sanitise, texts: Sequence[str]) -> bool:
     return any(one.commands or one.blocked for one in (sanitise(between.join(texts)) for between in _BETWEEN))
 
 
-def _texts(record: IterationRecord) -> Iterable[str]:
-    """Yield the printed texts of a record, in the order of printing."""
-    yield record.task_title
-    yield record.summary
-    for error in record.errors:
-        yield error.message
-    for decision in record.decisions:
-        yield f"{decision.description} {decision.rationale or ''}"
-    yield from (error.evidence for error in record.errors if error.evidence)
+Withhold = Callable[[IterationRecord], IterationRecord]
 
 
-def _withhold(record: IterationRecord, place: int) -> IterationRecord:
-    if place == 0:
-        return record.model_copy(update={"task_title": ""})
-    if place == 1:
-        return record.model_copy(update={"summary": ""})
-    place -= 2
-    if place < len(record.errors):
-        errors = list(record.errors)
-        errors[place] = errors[place].model_copy(update={"message": WITHHELD})
-        return record.model_copy(update={"errors": tuple(errors)})
-    place -= len(record.errors)
-    if place >= len(record.decisions):
-        without = [one.model_copy(update={"evidence": None}) for one in record.errors]
-        return record.model_copy(update={"errors": tuple(without)})
-    decisions = list(record.decisions)
-    decisions[place] = decisions[place].model_copy(update={"description": "", "rationale": None})
-    return record.model_copy(update={"decisions": tuple(decisions)})
+def _printed(record: IterationRecord) -> Iterator[tuple[str, Withhold]]:
+    """Yield the printed texts of a record, in the order of printing, and how each is withheld."""
+    yield record.task_title, lambda one: one.model_copy(update={"task_title": ""})
+    yield record.summary, lambda one: one.model_copy(update={"summary": ""})
+    for place, error in enumerate(record.errors):
+        yield error.message, partial(_changed, "errors", place, {"message": WITHHELD})
+    for place, decision in enumerate(record.decisions):
+        text = f"{decision.description} {decision.rationale or ''}"
+        yield text, partial(_changed, "decisions", place, {"description": "", "rationale": None})
+    for place, error in enumerate(record.errors):
+        if error.evidence:
+            yield error.evidence, partial(_changed, "errors", place, {"evidence": None})
+
+
+def _changed(field: str, place: int, changes: dict[str, object], record: IterationRecord) -> IterationRecord:
+    values = [*getattr(record, field)]
+    values[place] = values[place].model_copy(update=changes)
+    return record.model_copy(update={field: tuple(values)})

@@ -13,7 +13,7 @@ from dataclasses import replace
 from sluice.memory.block_marks import cut_blocks, remove_marks
 from sluice.memory.ports import MaskPrivate, Sanitise, Sanitised
 from sluice.memory.sanitise.harm import looks_harmful
-from sluice.memory.sanitise.markup import take_out_markup
+from sluice.memory.sanitise.markup import replace_all, take_out_markup
 from sluice.text.commands import find_commands
 from sluice.text.hidden import (
     BLACK_FLAG,
@@ -86,18 +86,11 @@ def _make_visible(text: str, cut: Counter[str]) -> str:
     """Return `text` with line feeds alone as line ends, without control, direction and invisible characters."""
     if text.isascii() and not _CONTROLS.search(text):
         return text
-    text = LINE_ENDS.sub("\n", _take_out(text, "mark.control", _TERMINAL, cut))
-    text = _take_out(text, "mark.control", _CONTROLS, cut)
+    text = LINE_ENDS.sub("\n", replace_all(_TERMINAL, text, cut, "mark.control", ""))
+    text = replace_all(_CONTROLS, text, cut, "mark.control", "")
     for rule, pattern in _UNSEEN if not text.isascii() else ():
-        text = _take_out(text, rule, pattern, cut)
+        text = replace_all(pattern, text, cut, rule, "")
     return _SURROGATES.sub("\ufffd", text)
-
-
-def _take_out(text: str, rule: str, pattern: re.Pattern[str], cut: Counter[str]) -> str:
-    text, found = pattern.subn("", text)
-    if found:
-        cut[rule] += found
-    return text
 
 
 def _without_blocks(text: str, cut: Counter[str]) -> str:
