@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluice.disk.json_lines import read_objects
+from sluice.disk.durable import read_objects
 from sluice.evaluation.ragas import bridge as support
 from sluice.evaluation.ragas.bridge import SentenceSupport, find_support
 from sluice.evaluation.retrieval.cases import read_documents, read_questions

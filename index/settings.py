@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, model_validator
 
 from sluice.contracts.base import FIXED, Value
+from sluice.contracts.errors import InvalidSetting
 
 
 class IndexSettings(Value):
@@ -88,6 +89,15 @@ class QdrantSettings(Value):
     """Longest that one request may take; a search takes milliseconds."""
     write_timeout_seconds: Annotated[float, FIXED] = 60.0
     """Longest that one batch may take to be stored: the server answers only when it is searchable."""
+
+    def require_url(self) -> None:
+        """Raise `InvalidSetting` unless the settings name a server."""
+        if self.url is None:
+            raise InvalidSetting("qdrant.url", "not set, and index.engine is qdrant", "give the URL of a Qdrant server")
+        if self.url == "embedded":
+            problem = "the embedded Qdrant, which one process alone could open, was removed"
+            remedy = "give the URL of a Qdrant server, or set index.engine to local"
+            raise InvalidSetting("qdrant.url", problem, remedy)
 
 
 class ObjectStoreSettings(Value):

@@ -33,8 +33,7 @@ from sluice.contracts.base import LaterText, Moment, Value, is_none
 from sluice.contracts.document import document_id_for
 from sluice.contracts.errors import InvalidInput, NotFound, first_problem
 from sluice.contracts.ingest import WatchedPage
-from sluice.disk.durable import replacing
-from sluice.disk.json_lines import append_lines
+from sluice.disk.durable import append_lines, replacing
 from sluice.ingest.settings import FreshnessSettings
 
 

@@ -1,4 +1,6 @@
-"""The audit of operators' actions, and control runs, which record changes of the gate's controls.
+"""Who may act, and what was done: API keys, the audit of operators' actions, and control runs of the gate's controls.
+
+Of a key the ledger has its hash, never the key; its role, its corpora, and whether it is revoked.
 
 An action is recorded in the transaction that carries it out. A control run begins finished, and its events have no
 queue; they, their run and the audit's entry are recorded with the change itself or not at all, and each key is used
@@ -8,19 +10,23 @@ once, across all callers.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, insert, select, update
 
+from sluice.contracts.errors import Conflict
 from sluice.contracts.event import Body, new_run_id
 from sluice.contracts.learning.events import CONTROL_CORPUS
 from sluice.contracts.operations.dead_letters import OperatorAction
+from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.finish import finish
 from sluice.ledger.events.outbox import Entry, own_event, write
 from sluice.ledger.runs import CreatedRun, NewRun, create, take
-from sluice.ledger.schema.tables import moment, operator_actions
+from sluice.ledger.schema.tables import AnyRow, api_keys, moment, operator_actions, perhaps_moment
 from sluice.ledger.transaction import Transaction
 from sluice.otel.context import current_traceparent
 
@@ -94,3 +100,69 @@ def record_control(connection: Transaction, change: ControlChange, now: float) -
     written += finish(connection, row, "finished", make, now)
     record(connection, now, change.operator, change.action, [change.subject], change.note)
     return CreatedRun(run.run_id, True, "finished", tuple(written))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """One key. `corpora` are the names it may access; empty: all. `revoked_at` is None while it is in force."""
+
+    id: str
+    hash: str
+    name: str
+    role: str
+    corpora: tuple[str, ...]
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+
+_ALL = select(api_keys).order_by(api_keys.c.created_at, api_keys.c.id)
+_REVOKE = (
+    update(api_keys)
+    .where(api_keys.c.id == bindparam("of_key"), api_keys.c.revoked_at.is_(None))
+    .values(revoked_at=bindparam("moment"))
+)
+
+
+class KeysTable(LedgerPart):
+    """Insert, list, find and revoke keys."""
+
+    def insert(self, key_id: str, key_hash: str, name: str, role: str, corpora: Sequence[str] = ()) -> None:
+        """Record a key. Raises `Conflict` if its id or its hash is recorded already."""
+        row = {
+            "id": key_id,
+            "hash": key_hash,
+            "name": name,
+            "role": role,
+            "corpora": json.dumps(list(corpora)),
+            "created_at": self._clock(),
+        }
+        with self._database.writing() as connection:
+            if not connection.insert_once(api_keys, row):
+                raise Conflict(f"key {key_id} is recorded already")
+
+    def list(self) -> Sequence[KeyRecord]:
+        """Return every key, revoked ones too, oldest first."""
+        return [_record(row) for row in self._database.read(_ALL)]
+
+    def agents(self) -> frozenset[str]:
+        """Return the ids of the agents' keys in force."""
+        return frozenset(one.id for one in self.list() if one.role == "agent" and one.revoked_at is None)
+
+    def find(self, key_hash: str) -> KeyRecord | None:
+        """Return the key with this hash, revoked or not."""
+        with self._database.reading() as connection:
+            row = connection.select(api_keys, {"hash": key_hash}).first()
+        return None if row is None else _record(row)
+
+    def revoke(self, key_id: str) -> bool:
+        """Revoke a key; return False when it was revoked before. Raises `NotFound` if there is no such key."""
+        with self._database.writing() as connection:
+            if connection.execute(_REVOKE, {"of_key": key_id, "moment": self._clock()}).rowcount == 1:
+                return True
+            connection.select(api_keys, {"id": key_id}).found(f"key {key_id}")
+            return False
+
+
+def _record(row: AnyRow) -> KeyRecord:
+    corpora, revoked = tuple(json.loads(row.corpora)), perhaps_moment(row.revoked_at)
+    return KeyRecord(row.id, row.hash, row.name, row.role, corpora, moment(row.created_at), revoked)

@@ -33,9 +33,9 @@ from sluice.contracts.errors import Corrupted, DiskFull, InvalidSetting, Unavail
 from sluice.ledger.transaction import Result, Transaction
 from sluice.otel import metrics
 
-_SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, "53100")
+"""What the driver reports of a full disk: SQLite by its error code, PostgreSQL by its state."""
 _SQLITE_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_POSTGRESQL_FULL = "53100"
 _POOL_SIZE, _POOL_OVERFLOW = 8, 56
 """Connections kept, and more for bursts: every thread of a pool may write at once."""
 _LOOK_AGAIN_SECONDS = 0.01
@@ -164,7 +164,7 @@ class Database:
                 ) from error
             if not isinstance(error, (OperationalError, InterfaceError, PoolTimeout, *self._failures)):
                 raise
-            if _says_full(error):
+            if _code(error) in _FULL:
                 raise DiskFull("the disk of the ledger is full") from error
             raise Unavailable(f"the ledger's database does not answer: {error.args[0]}") from error
 
@@ -207,11 +207,6 @@ class LedgerPart:
     def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
         self._database = database
         self._clock = clock
-
-
-def _says_full(error: BaseException) -> bool:
-    """Return whether the driver reports a full disk: SQLite by its error code, PostgreSQL by its state."""
-    return _code(error) in _SQLITE_FULL or _code(error) == _POSTGRESQL_FULL
 
 
 def _code(error: BaseException) -> int | str | None:

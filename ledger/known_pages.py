@@ -37,6 +37,7 @@ WATCHED_AT_ONCE = 1_000
 _KEPT = ("checksum", "watched_since", "changes", "owner")
 """Columns that survive when a page is read anew."""
 _ANEW = tuple(one.name for one in pages.c if not one.primary_key and one.name not in _KEPT)
+_SAME = ("document_id", "body_sha256", "final_url", "canonical_url")
 NO_RUN = ""
 """The run id of a withdrawn page: no run still under way can confirm it."""
 
@@ -119,10 +120,9 @@ class PageMemory:
 
     def remember(self, corpus: str, page: RememberedPage, *, run_id: str) -> None:
         """Store the page that `run_id` has read, replacing the row of that address. It counts once confirmed."""
-        same = ("document_id", "body_sha256", "final_url", "canonical_url")
         fetched_at = page.fetched_at.timestamp()
         row = {
-            **{name: getattr(page, name) for name in same},
+            **{name: getattr(page, name) for name in _SAME},
             "corpus": corpus,
             "url_sha256": _key(page.url),
             "run_id": run_id,
@@ -214,30 +214,17 @@ def _key(url: str) -> bytes:
 def _page(url: str, row: AnyRow) -> RememberedPage:
     return RememberedPage(
         url=url,
-        final_url=row.final_url,
-        document_id=row.document_id,
-        body_sha256=row.body_sha256,
         fetched_at=moment(row.fetched_at),
         rendered=bool(row.rendered),
-        etag=row.etag,
-        last_modified=row.last_modified,
-        canonical_url=row.canonical_url,
         links=tuple(_unpacked(row.links)),
         nosnippet=bool(row.nosnippet),
+        **{name: getattr(row, name) for name in (*_SAME, "etag", "last_modified")},
     )
 
 
 def _watched(row: AnyRow, cited_by: tuple[str, ...]) -> WatchedPage:
-    return WatchedPage(
-        url=row.final_url,
-        document_id=row.document_id,
-        fetched_at=moment(row.fetched_at),
-        asked_at=moment(row.asked_at),
-        watched_since=moment(row.watched_since),
-        changes=row.changes,
-        cited_by=cited_by,
-        owner=row.owner,
-    )
+    fetched_at, asked_at, since = map(moment, (row.fetched_at, row.asked_at, row.watched_since))
+    return WatchedPage(row.final_url, row.document_id, fetched_at, asked_at, since, row.changes, cited_by, row.owner)
 
 
 def _validator(value: str | None) -> str | None:

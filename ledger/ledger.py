@@ -14,7 +14,7 @@ a row before it handles it, and one transaction both settles the row and records
 
     recorded: an event without a queue (streamed, never open)
 
-A message is only a wake-up: "this stage has one more ready event". The fair queue (`fair_queue`) chooses the event
+A message is only a wake-up: "this stage has one more ready event". The fair queue (`outbox`) chooses the event
 when the worker claims. A lost message delays an event until the reconciler counts, a surplus message costs one query,
 and neither can make an event be handled twice.
 
@@ -22,7 +22,7 @@ A claim raises the row's epoch. A write under an older epoch, or after the claim
 changes nothing. An event needs two commits: one to claim it, one to settle it.
 
 `Ledger` opens the transactions that write, `LedgerReader` those that read; their statements are in `runs`,
-`fair_queue`, `claims`, `settle`, `finish` (how a run ends), `reservations` (what work may cost), `stages` (pauses) and
+`outbox`, `claims`, `settle`, `finish` (how a run ends), `reservations` (what work may cost), `stages` (pauses) and
 `dead_letters`. Safe across threads and forks.
 """
 
@@ -32,31 +32,29 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 from sqlalchemy import bindparam, or_, update
 
 from sluice.contracts.errors import MalformedEvent, NotFound
-from sluice.contracts.event import Body, Event, Next, Outcome, Queue
+from sluice.contracts.event import Event, Next, Outcome, Queue
 from sluice.contracts.index import AnswerStale, StaleCitation
 from sluice.ledger import runs
-from sluice.ledger.api_keys import KeysTable
-from sluice.ledger.audit import LET_GO, ControlChange, record, record_control
+from sluice.ledger.audit import LET_GO, ControlChange, KeysTable, record, record_control
 from sluice.ledger.database import Database
 from sluice.ledger.dead_letters.bulk_replay import Replays
 from sluice.ledger.dead_letters.store import DeadLetters
 from sluice.ledger.events import claims, finish, settle, stages
 from sluice.ledger.events.claims import Claim, GoOn, NotClaimed, Taken
-from sluice.ledger.events.finish import Maker
 from sluice.ledger.events.outbox import Entry, WakeUp, own_event, wake_ups_of, write
 from sluice.ledger.events.settle import Settled
 from sluice.ledger.graph.store import Graphs
 from sluice.ledger.known_pages import PageMemory
-from sluice.ledger.learning.defences import Configurations, Defences
+from sluice.ledger.learning.controls import Configurations, Defences, Rollouts
 from sluice.ledger.learning.flags import Flags
 from sluice.ledger.learning.outcomes import Outcomes
-from sluice.ledger.learning.rollouts import Rollouts
 from sluice.ledger.reader import LedgerReader, RunSummary
 from sluice.ledger.runs import CreatedRun, NewRun
 from sluice.ledger.schema.migrate import install
@@ -239,7 +237,8 @@ class Ledger(LedgerReader):
             Fenced: the claim was lost; nothing was written.
             BudgetExhausted: a `Next.reserve` does not fit; nothing was written, and the claim still stands.
         """
-        make = _maker(claim, traceparent)
+        event = claim.event
+        make = partial(Event.of, run_id=event.run_id, corpus=event.corpus, cause=event, traceparent=traceparent)
         entries = settle.entries_of(outcome, make)
         taken: Taken | NotClaimed | None = None
         with self.database.writing() as connection:
@@ -365,12 +364,3 @@ class Ledger(LedgerReader):
             with self.database.writing() as connection:
                 freed += claims.free(connection, row, self.clock(), max_deliveries, died=died, run_out_by=run_out_by)
         return tuple(freed)
-
-
-def _maker(claim: Claim, traceparent: str | None) -> Maker:
-    event = claim.event
-
-    def make(body: Body) -> Event:
-        return Event.of(body, run_id=event.run_id, corpus=event.corpus, cause=event, traceparent=traceparent)
-
-    return make

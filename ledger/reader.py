@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import bindparam, exists, func, or_, select
 
@@ -321,18 +323,12 @@ def _summary(row: AnyRow) -> RunSummary:
 
 def _depths(connection: Transaction, now: float) -> dict[Queue, QueueDepth]:
     """Return the depth of every queue. Reads only the index of open events."""
-    found = {(row.queue, row.status): row for row in connection.execute(_DEPTHS)}
-    return {queue: _depth(found, queue, now) for queue in QUEUES}
-
-
-def _depth(found: Mapping[tuple[str, str], AnyRow], queue: Queue, now: float) -> QueueDepth:
-    ready, claimed, waiting = (found.get((queue, status)) for status in ("ready", "claimed", "waiting"))
-    return QueueDepth(
-        ready=ready.how_many if ready else 0,
-        claimed=claimed.how_many if claimed else 0,
-        waiting=waiting.how_many if waiting else 0,
-        oldest_ready_seconds=max(0.0, now - ready.oldest) if ready else 0.0,
-    )
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    for row in connection.execute(_DEPTHS):
+        found[row.queue][row.status] = row.how_many
+        if row.status == "ready":
+            found[row.queue]["oldest_ready_seconds"] = max(0.0, now - row.oldest)
+    return {queue: QueueDepth(**found[queue]) for queue in QUEUES}
 
 
 def _stage_view(stage: Queue, depth: QueueDepth, pause: Pause | None) -> StageView:

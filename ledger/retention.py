@@ -111,7 +111,7 @@ class Pruning(LedgerPart):
     def in_steps(self, moment: float) -> Iterator[Pruned]:
         """Remove what ended before `moment` (seconds since 1970) in many transactions; yield the counts of each."""
         after = ""
-        while some := self._next_runs(after, moment):
+        while some := self._database.read(_NEXT_RUNS, {"after": after, "before": moment}).scalars():
             after = some[-1]
             while some:
                 with self._database.writing() as connection:
@@ -122,9 +122,6 @@ class Pruning(LedgerPart):
         with self._database.writing() as connection:
             past = connection.execute(delete(days_table).where(_IS_PAST), {"of_day": today(moment)})
             yield Pruned(days=past.rowcount)
-
-    def _next_runs(self, after: str, moment: float) -> list[str]:
-        return self._database.read(_NEXT_RUNS, {"after": after, "before": moment}).scalars()
 
     def _lone_dead_letters(self, moment: float) -> Iterator[Pruned]:
         removed = 1

@@ -17,8 +17,7 @@ from sluice.contracts.api import RunKind, RunStatus
 from sluice.contracts.budget import Ceilings, Spend
 from sluice.contracts.errors import Conflict
 from sluice.contracts.event import Event
-from sluice.ledger.events.fair_queue import BULK, NO_KEY, SMALL, priority_of
-from sluice.ledger.events.outbox import Entry, write
+from sluice.ledger.events.outbox import BULK, NO_KEY, SMALL, Entry, priority_of, write
 from sluice.ledger.events.reservations import Balance, amounts_of, ceiling_columns
 from sluice.ledger.schema.tables import UNITS, AnyRow, runs
 from sluice.ledger.transaction import Transaction
@@ -26,7 +25,7 @@ from sluice.ledger.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run to be recorded. `owner` is the id of an API key, or `fair_queue.NO_KEY`.
+    """A run to be recorded. `owner` is the id of an API key, or `outbox.NO_KEY`.
 
     `is_small`: all of it is embedded within a second or so, and is served before bulk work.
     """

@@ -19,7 +19,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.util.types import AttributeValue
 from structlog.contextvars import bound_contextvars
 
-from sluice.otel.redact import redact, redact_text
+from sluice.otel.logs import redact, redact_text
 from sluice.otel.spans import EVENT_ID, RUN_ID
 
 RUN_TRACEPARENT = "run-traceparent"

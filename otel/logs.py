@@ -2,8 +2,8 @@
 
 Every line has `timestamp` (ISO 8601, UTC), `level`, `event`, `service` and `logger`; inside a span also `run_id`,
 `event_id`, `trace_id` and `span_id`. The standard library's loggers (Celery, uvicorn, ours) and structlog's go through
-the same chain, so a secret is masked in every logger's lines. Of warnings and errors that repeat, ten a minute are
-written (`Repeats`).
+the same chain, so a secret is masked in every logger's lines (`redact`, which spans use too). Of warnings and errors
+that repeat, ten a minute are written (`Repeats`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,55 @@ import re
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from sluice.otel.redact import redact
 from sluice.otel.settings import TelemetrySettings
+
+MASK = "***"
+
+_SECRET_KEY = re.compile(
+    r"(?:^|[_\-. ])(?:api[_-]?key|key|token|secret|password|passwd|authorization|cookie|credential)s?$"
+    r"|(?:apikey|secret|password|authorization)",
+    re.IGNORECASE,
+)
+_URL_USER = re.compile(r"(\b[a-z][a-z0-9+.\-]{0,30}://)[^/?#\s\"'<>]*@", re.IGNORECASE)
+_QUERY_SECRET = re.compile(
+    r"([?&](?:[a-z0-9]+[_-])*(?:api_?key|key|token|secret|password)=)[^&#\s\"'<>]+", re.IGNORECASE
+)
+_BEARER = re.compile(r"\b(bearer|basic)\s+[a-z0-9._~+/=\-]{8,}", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"\b(gh[oprsu]_|github_pat_|glpat-|xox[abceoprs]-|sk-|[rs]k_(?:live|test)_|AKIA|ASIA|AIza|hf_|npm_|pypi-|SG\.|"
+    r"dop_v1_|shpat_|GOCSPX-|ya29\.|eyJ)[A-Za-z0-9_.-]{16,}"
+)
+"""Tokens that their first characters identify. Texts of documents have rules of their own, in `trust`."""
+
+
+def redact(value: Any, key: str = "") -> Any:
+    """Return `value` as it may be shown under `key`: a masked copy, of the same shape, in plain types."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if key and _SECRET_KEY.search(key):
+        return MASK
+    if isinstance(value, str):
+        return redact_text(value)
+    if isinstance(value, Mapping):
+        return {name: redact(inner, str(name)) for name, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [redact(inner) for inner in value]
+    return redact_text(str(value))
+
+
+def redact_text(text: str) -> str:
+    """Return `text` without the secrets that texts usually carry."""
+    text = _TOKEN.sub(rf"\1{MASK}", _BEARER.sub(rf"\1 {MASK}", text))
+    if "=" in text:
+        text = _QUERY_SECRET.sub(rf"\1{MASK}", text)
+    return _URL_USER.sub(rf"\1{MASK}@", text) if "://" in text else text
+
 
 _REROUTED = ("celery", "celery.redirected", "kombu", "uvicorn", "uvicorn.access", "uvicorn.error")
 """Loggers to which libraries attach their own handlers; ours is at the root."""

@@ -82,10 +82,9 @@ class SpanStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._connection: sqlite3.Connection | None = None
-        self._process_id = os.getpid()
-        self._lock = threading.Lock()
-        self._inherited: list[sqlite3.Connection] = []
+        self._locks: dict[int, threading.Lock] = {}
+        self._connections: dict[int, sqlite3.Connection] = {}
+        """By process id: after a fork, the parent's stay unused but are not closed."""
 
     @classmethod
     def in_dir(cls, data_dir: Path) -> SpanStore:
@@ -144,32 +143,28 @@ class SpanStore:
     def close(self) -> None:
         """Close this process's connection; a later call opens a new one."""
         with self._own_lock():
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            self._close()
 
     def _own_lock(self) -> threading.Lock:
-        """Return this process's lock. After a fork, the parent's lock and connection stay unused but are not closed."""
-        if self._process_id != os.getpid():
-            if self._connection is not None:
-                self._inherited.append(self._connection)
-            self._connection, self._lock, self._process_id = None, threading.Lock(), os.getpid()
-        return self._lock
+        return self._locks.setdefault(os.getpid(), threading.Lock())
 
     def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
+        connection = self._connections.get(os.getpid())
+        if connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self.path, timeout=_BUSY_TIMEOUT_SECONDS, check_same_thread=False)
             _use_wal(connection)
             connection.execute("PRAGMA synchronous = OFF")
             connection.executescript(_SCHEMA)
-            self._connection = connection
-        return self._connection
+            self._connections[os.getpid()] = connection
+        return connection
+
+    def _close(self) -> None:
+        if connection := self._connections.pop(os.getpid(), None):
+            connection.close()
 
     def _throw_away(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._close()
         for suffix in ("", "-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 

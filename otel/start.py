@@ -9,7 +9,6 @@ background threads with short time limits: a collector that is down costs spans,
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,13 +35,8 @@ QUEUE_SPANS = 8_192
 """Spans waiting for export; beyond it the oldest are dropped. About 8 MB."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Running:
-    provider: TracerProvider
-    process_id: int
-
-
-_running: _Running | None = None
+_providers: dict[int, TracerProvider] = {}
+"""The provider of each process, by its id: a forked child inherits its parent's entry, and makes its own."""
 
 
 def start(service: str, settings: TelemetrySettings, *, data_dir: Path, instance: str) -> None:
@@ -51,8 +45,7 @@ def start(service: str, settings: TelemetrySettings, *, data_dir: Path, instance
     It survives faults that can be repaired later: a store that cannot be written is counted, a collector that does not
     answer is logged.
     """
-    global _running
-    if _running and _running.process_id == os.getpid():
+    if os.getpid() in _providers:
         return
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -70,23 +63,21 @@ def start(service: str, settings: TelemetrySettings, *, data_dir: Path, instance
     if settings.otlp_endpoint:
         provider.add_span_processor(_otlp_processor(settings.otlp_endpoint))
     context.use_provider(provider)
-    _running = _Running(provider, os.getpid())
+    _providers[os.getpid()] = provider
 
 
 def flush() -> None:
     """Wait, briefly, until the spans ended so far are in the store and at the collector."""
-    if _running and _running.process_id == os.getpid():
-        _running.provider.force_flush(FLUSH_TIMEOUT_MS)
+    if provider := _providers.get(os.getpid()):
+        provider.force_flush(FLUSH_TIMEOUT_MS)
 
 
 def shutdown() -> None:
     """Flush and stop this process's telemetry; harmless when it was never started."""
-    global _running
-    running, _running = _running, None
-    if running and running.process_id == os.getpid():
+    if provider := _providers.pop(os.getpid(), None):
         context.use_provider(None)
-        running.provider.force_flush(FLUSH_TIMEOUT_MS)
-        running.provider.shutdown()
+        provider.force_flush(FLUSH_TIMEOUT_MS)
+        provider.shutdown()
 
 
 @cache

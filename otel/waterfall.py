@@ -16,7 +16,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from sluice.otel.redact import redact
+from sluice.otel.logs import redact
 from sluice.otel.spans import RUN_ID, StoredSpan
 
 BAR_CELLS = 40
@@ -160,8 +160,6 @@ def _bar_json(bar: Bar) -> dict[str, Any]:
     return {
         **span,
         "attributes": attributes,
-        "events": [dict(event) for event in bar.span.events],
-        "links": [asdict(link) for link in bar.span.links],
         "offset_ms": bar.offset_ms,
         "duration_ms": bar.duration_ms,
         "orphan": bar.orphan,

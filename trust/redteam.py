@@ -20,7 +20,7 @@ from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.contracts.trust import Verdict
-from sluice.disk.json_lines import read_objects
+from sluice.disk.durable import read_objects
 from sluice.text.readings import decoded, normalise
 
 SHIPPED = Path(__file__).with_name("redteam.jsonl")

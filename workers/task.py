@@ -47,8 +47,8 @@ from sluice.contracts.event import (
 )
 from sluice.contracts.gate import GateDecided
 from sluice.ingest.circuit_breaker import FailureWindow
+from sluice.ledger.dead_letters.letter import subject_of
 from sluice.ledger.events.outbox import wake_ups_of
-from sluice.ledger.events.park import subject_of
 from sluice.ledger.ledger import PROBE_SECONDS, Claim, GoOn, NotClaimed, Settled, WakeUp
 from sluice.otel import metrics
 from sluice.otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span

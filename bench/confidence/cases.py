@@ -26,7 +26,7 @@ from bench.gate.measures import Floats
 from sluice.contracts.retrieval import RetrievedChunk
 from sluice.gate.probe import question_terms
 from sluice.index.terms.analysis import analyse, analyse_question
-from sluice.index.terms.bm25 import weigh_repeats
+from sluice.index.terms.terms import weigh_repeats
 from sluice.ingest.embed.cache import CachedEmbedder
 from sluice.text.words import inverse_document_frequency
 from sluice.trust.confidence import CoverageMeter

@@ -32,7 +32,7 @@ from sluice.gate.probe import (
 )
 from sluice.index.settings import QuerySettings
 from sluice.index.terms.analysis import analyse, extract_content_terms
-from sluice.index.terms.bm25 import USUAL_BOOSTS
+from sluice.index.terms.terms import USUAL_BOOSTS
 from sluice.ingest.chunk.chunk import chunk_document
 from sluice.ingest.embed.cache import CachedEmbedder
 from sluice.ingest.embed.tokens import load_tokenizer

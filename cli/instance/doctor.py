@@ -18,7 +18,6 @@ from sluice.cli.command import Shown, alone
 from sluice.cli.output import console, error_console, marked
 from sluice.contracts.errors import InvalidSetting, NotInstalled, SluiceError, Unavailable
 from sluice.index.folder import list_corpora
-from sluice.index.qdrant.server import require_url
 from sluice.workers.data_dir import is_shared, open_to_others
 from sluice.workers.settings import Settings, load_settings, stray_variables
 
@@ -139,7 +138,7 @@ def _broker(settings: Settings) -> Check:
 
 def _index(settings: Settings) -> Check:
     if settings.index.engine == "qdrant":
-        require_url(settings.qdrant)
+        settings.qdrant.require_url()
         return ok(f"Qdrant at {_place(str(settings.qdrant.url))}")
     return ok(f"{len(list_corpora(settings.data_dir / 'index'))} corpora below {settings.data_dir}")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sluice.cli.command import Shown, alone, table
 from sluice.contracts.errors import Conflict
-from sluice.otel.redact import redact
+from sluice.otel.logs import redact
 from sluice.workers.data_dir import CONFIG_FILE, CONFIG_VARIABLE, DATA_FOLDER, config_file
 from sluice.workers.setting_names import names_of, origins
 from sluice.workers.settings import Settings, load_settings

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.retrieval import PromptMessage, Retrieval
-from sluice.disk.json_lines import read_objects
+from sluice.disk.durable import read_objects
 from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
 from sluice.evaluation.ragas.environment import AT, AnsweredQuestion, RagasMetrics, RagasScore, Response
 from sluice.evaluation.retrieval.cases import Case

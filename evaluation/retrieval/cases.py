@@ -34,7 +34,7 @@ from sluice.contracts.api import SubmittedDocument
 from sluice.contracts.base import Sha256, Value
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.retrieval import Filters, QueryText
-from sluice.disk.json_lines import read_objects
+from sluice.disk.durable import read_objects
 
 Name = Annotated[str, Field(min_length=1, max_length=4_096)]
 """A document id, a URL, a file path or a chunk id."""

@@ -15,6 +15,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.disk.durable import (
@@ -297,15 +298,10 @@ def _info(folder: Path, is_current: bool) -> GenerationInfo:
         manifest = load_manifest(folder)
     except (Corrupted, NotFound, Unavailable) as error:
         return GenerationInfo(folder.name, is_current, problem=str(error))
-    return GenerationInfo(
-        folder.name,
-        is_current,
-        manifest.journal_offset,
-        manifest.document_count,
-        manifest.chunk_count,
-        sum(entry.size_bytes for entry in manifest.files.values()),
-        manifest.created_at,
-    )
+    size_bytes = sum(entry.size_bytes for entry in manifest.files.values())
+    same = ("journal_offset", "document_count", "chunk_count", "created_at")
+    facts: dict[str, Any] = {field: getattr(manifest, field) for field in same}
+    return GenerationInfo(folder.name, is_current, size_bytes=size_bytes, **facts)
 
 
 def _remove(layout: CorpusLayout, name: str) -> bool:

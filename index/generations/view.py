@@ -6,7 +6,6 @@ An opened generation is one kind; the reader's view of later records is another 
 from __future__ import annotations
 
 import bisect
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,8 +22,8 @@ from sluice.index.generations.manifest import MANIFEST, Coverage, IdSet, Manifes
 from sluice.index.journal.records import Vectors, document_key
 from sluice.index.segments.segment import Mask, Rows, Segment
 from sluice.index.segments.segment_file import StoredSegment
-from sluice.index.terms.bm25 import Terms, count_chunks_with
 from sluice.index.terms.tantivy_index import TermIndex
+from sluice.index.terms.terms import Terms, count_chunks_with
 
 Masks = list[Mask | None]
 """For each segment, the mask of the rows that a search may find, bool (rows,); None where it may find all."""
@@ -105,17 +104,11 @@ class View:
 
     def similarities(self, vector: Vectors, numbers: Numbers) -> Floats:
         """Return the cosines of `vector` (d,) to these chunks. Raises `Corrupted` for a chunk that is in no segment."""
-        held_by: defaultdict[int, Numbers] = defaultdict(list)
-        for number in numbers:
-            held_by[bisect.bisect_right(self._first_numbers, number) - 1].append(number)
-        cosine_of: dict[int, float] = {}
-        for position, held in held_by.items():
-            segment, wanted = self._with_rows[max(position, 0)].segment, np.array(held, dtype=np.uint64)
-            rows = segment.numbers.searchsorted(wanted)
-            if not (segment.numbers[np.minimum(rows, len(segment.numbers) - 1)] == wanted).all():
-                raise Corrupted(f"a chunk number is in the term index but in no segment of {self.name}")
-            cosine_of.update(zip(held, segment.products(rows, vector).tolist(), strict=True))
-        return [cosine_of[number] for number in numbers]
+        cosines = [0.0] * len(numbers)
+        for segment, places, rows in self._by_segment(numbers):
+            for place, cosine in zip(places, segment.products(rows, vector).tolist(), strict=True):
+                cosines[place] = cosine
+        return cosines
 
     def locate(self, number: int) -> tuple[Segment, int]:
         """Return the segment and row of a chunk number. Raises `Corrupted` when it is in none."""
@@ -136,14 +129,19 @@ class View:
 
     def vectors_of(self, numbers: Sequence[int]) -> Vectors:
         """Return the vectors of at least one chunk number, in that order: float32 (n, d). Reads each segment once."""
-        rows: dict[Segment, list[tuple[int, int]]] = {}
-        for position, number in enumerate(numbers):
-            segment, row = self.locate(number)
-            rows.setdefault(segment, []).append((row, position))
-        found = [segment.vectors_of(np.array([row for row, _ in those])) for segment, those in rows.items()]
-        positions = [position for those in rows.values() for _, position in those]
-        vectors: Vectors = np.concatenate(found)[np.argsort(positions)]
+        found = list(self._by_segment(numbers))
+        order = np.argsort([place for _, places, _ in found for place in places])
+        vectors: Vectors = np.concatenate([segment.vectors_of(rows) for segment, _, rows in found])[order]
         return vectors
+
+    def _by_segment(self, numbers: Sequence[int]) -> Iterator[tuple[Segment, list[int], Rows]]:
+        """Yield each segment that holds one of these chunks, with their places in `numbers` and their rows."""
+        held: dict[Segment, list[tuple[int, int]]] = {}
+        for place, number in enumerate(numbers):
+            segment, row = self.locate(number)
+            held.setdefault(segment, []).append((place, row))
+        for segment, pairs in held.items():
+            yield segment, [place for place, _ in pairs], np.array([row for _, row in pairs], dtype=np.int64)
 
     def around(self, number: int, width: int) -> Sequence[Chunk]:
         """Return the chunk with up to `width` chunks of its document before and behind it, in reading order."""

@@ -300,7 +300,9 @@ def compact(
     `swapping` is held while files are put in place and removed. Raises `OSError` when the disk refuses, and then
     nothing has changed; `Corrupted` when a frame is damaged.
     """
-    due = _select_files(list_files(folder), horizon)
+    due = list(
+        takewhile(lambda file: file.last_offset <= horizon, list_files(folder)[:-1])
+    )  # the last is being written
     if not due or not _is_worthwhile(due, live_offsets, least_dead_share):
         return False
     live = np.sort(live_offsets)
@@ -317,11 +319,6 @@ def compact(
     finally:
         temporary.unlink(missing_ok=True)
     return True
-
-
-def _select_files(files: Sequence[JournalFile], horizon: int) -> list[JournalFile]:
-    """Return the first files, those that end at or before the horizon; never the last, which is being written."""
-    return list(takewhile(lambda file: file.last_offset <= horizon, files[:-1]))
 
 
 def _is_worthwhile(due: Sequence[JournalFile], live_offsets: NDArray[np.uint64], least_dead_share: float) -> bool:

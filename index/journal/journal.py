@@ -175,15 +175,6 @@ class JournalTail:
             self.offset = frame.offset
             yield frame
 
-    def is_in_place(self) -> bool:
-        """Return whether the open segment is still the file of its name: neither replaced nor compacted away."""
-        if self._file is None:
-            return True
-        try:
-            return os.path.samestat(os.stat(self._file.name), os.fstat(self._file.fileno()))
-        except OSError:
-            return False
-
     def close(self) -> None:
         """Close the open segment and forget the mark."""
         if self._file is not None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 
 from sluice.contracts.errors import Corrupted, NotFound, Unavailable
 from sluice.disk.durable import is_shortage
@@ -30,7 +29,7 @@ from sluice.index.generations.publish import (
 from sluice.index.generations.view import OpenGeneration, View
 from sluice.index.journal.journal import JournalTail
 from sluice.index.journal.records import decode_record
-from sluice.index.local.memory_segment import FieldLengths, MemorySegments
+from sluice.index.local.memory_segment import MemorySegments
 
 _LOST_POINTER = "CURRENT"
 
@@ -146,16 +145,12 @@ class Follower:
 
     def _take(self, generation: OpenGeneration) -> None:
         """Serve a generation; add an overlay unless it is a substitute or a rollback chose it."""
-        lengths = self._overlay.segments.known_lengths if self._overlay else None
-        overlay, self._overlay = self._overlay, None
-        tail = overlay.hand_on(generation.journal_offset) if overlay else None
+        self._drop_overlay()
         self._mark.close()  # after a swap the corpus has another journal
         self._is_substitute = generation.name != read_current_name(self._layout)
         if not self._is_substitute and read_rollback_offset(self._layout) is None:
-            tail = tail or JournalTail(self._layout.journal, generation.journal_offset)
-            self._overlay = Overlay(tail, generation, self._max_recent_chunks, lengths)
-        elif tail is not None:
-            tail.close()
+            tail = JournalTail(self._layout.journal, generation.journal_offset)
+            self._overlay = Overlay(tail, generation, self._max_recent_chunks)
         self._generation = generation
         self._serve(generation)
 
@@ -222,20 +217,14 @@ class Follower:
             return None
 
 
-_FEW_RECORDS = 1_000
-"""Most records read to move an open journal on to the start of the next overlay."""
-
-
 class Overlay:
     """The records of the journal beyond one generation, as memory segments."""
 
-    def __init__(
-        self, tail: JournalTail, generation: OpenGeneration, max_chunks: int, lengths: FieldLengths | None
-    ) -> None:
+    def __init__(self, tail: JournalTail, generation: OpenGeneration, max_chunks: int) -> None:
         """Take the journal `tail`, which was read up to the offset that the generation covers."""
         self._tail = tail
         self._max_chunks = max_chunks
-        self.segments = MemorySegments(generation, generation.manifest.next_chunk_number, lengths)
+        self.segments = MemorySegments(generation, generation.manifest.next_chunk_number)
 
     @property
     def offset(self) -> int:
@@ -253,19 +242,6 @@ class Overlay:
             self.segments.apply(frame.offset, decode_record(frame.kind, frame.payload))
             if not self.wants_more:
                 return
-
-    def hand_on(self, offset: int) -> JournalTail | None:
-        """Hand the open journal, read on to `offset`, to the next overlay: finding the place again takes milliseconds.
-
-        Return None and close the journal where `offset` lies behind or far ahead, or the journal was replaced.
-        """
-        if 0 <= offset - self._tail.offset <= _FEW_RECORDS and self._tail.is_in_place():
-            with suppress(Corrupted, OSError):
-                for _ in self._tail.read(offset):
-                    pass  # the next generation holds these records in its files
-                return self._tail
-        self._tail.close()
-        return None
 
     def close(self) -> None:
         """Close the journal."""

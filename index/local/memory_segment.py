@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -25,41 +25,29 @@ from sluice.index.generations.view import Part, View
 from sluice.index.journal.records import Record, Removal, Upsert, Vectors, document_key, make_facts
 from sluice.index.segments.segment import Mask, Segment
 from sluice.index.segments.segment_file import SegmentDocument
-from sluice.index.terms.bm25 import (
+from sluice.index.terms.terms import (
+    FIELDS,
     Boosts,
+    ChunkTerms,
     Hit,
     Terms,
     WeightedTerm,
-    list_languages,
+    extract_chunk_terms,
+    prepare_document,
     weigh_function_words,
     weigh_question_terms,
 )
-from sluice.index.terms.chunk_terms import FIELDS, ChunkTerms, extract_chunk_terms, prepare_document
 from sluice.text.words import inverse_document_frequency, saturation
 
 _LENGTH_SAMPLE = 64
 """Chunks of the generation whose lengths are counted to estimate the average."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldLengths:
-    """The average number of terms in each field, estimated when the index had `chunk_count` chunks."""
-
-    chunk_count: int
-    averages: Mapping[str, float]
-
-    def still_holds(self, chunk_count: int) -> bool:
-        """Return whether the estimate is still good: the index has at most doubled."""
-        return 0 < self.chunk_count <= chunk_count <= 2 * self.chunk_count
-
-
 class MemorySegments:
     """The records after a generation. Not safe for threads; its views are."""
 
-    def __init__(self, base: View, first_number: int, lengths: FieldLengths | None = None) -> None:
-        """Take `lengths`, an estimate made for an earlier generation, where there is one."""
+    def __init__(self, base: View, first_number: int) -> None:
         self._base = base
-        self._lengths = lengths if lengths and lengths.still_holds(base.chunk_count) else None
         self._rows = _GrowingRows(first_number)
         self._postings = MemoryPostings()
         self._newest: dict[int, int] = {}
@@ -85,18 +73,10 @@ class MemorySegments:
                 self._add_version(offset, record)
         self._coverage = replace(self._coverage, journal_offset=offset)
 
-    @property
-    def known_lengths(self) -> FieldLengths | None:
-        """The estimate, if one has been made; it may serve the next generation."""
-        return self._lengths
-
-    @property
-    def lengths(self) -> FieldLengths:
-        """Average lengths of fields, from a sample of the generation or, if that is empty, of the memory segment."""
-        if self._lengths is None or not self._lengths.still_holds(self._base.chunk_count):
-            averages = _sample_lengths(self._base, _LENGTH_SAMPLE) or self._postings.average_lengths()
-            self._lengths = FieldLengths(self._base.chunk_count, averages)
-        return self._lengths
+    @cached_property
+    def _base_lengths(self) -> Mapping[str, float]:
+        """Average terms of each field in a sample of the generation; empty where it has no chunk."""
+        return _sample_lengths(self._base, _LENGTH_SAMPLE)
 
     def view(self) -> View:
         """Return the corpus as of the last record."""
@@ -111,7 +91,7 @@ class MemorySegments:
             self._postings,
             self._rows.first_number,
             live,
-            self.lengths.averages,
+            self._base_lengths or self._postings.average_lengths(),
         )
         return View(self._coverage, [*parts, Part(segment, dead, alive)], terms)
 
@@ -311,7 +291,7 @@ class MemoryPostings:
         return Counter([row for row in rows if row < count and live[row]])
 
 
-class JoinedTerms:
+class JoinedTerms(Terms):
     """The term index and the memory segment's postings, searched as one.
 
         score = boost · idf · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length))
@@ -346,11 +326,6 @@ class JoinedTerms:
     def chunk_count(self) -> int:
         """Number of live chunks."""
         return self._chunk_count
-
-    @cached_property
-    def languages(self) -> tuple[str, ...]:
-        """Languages as in `Terms.languages`."""
-        return list_languages(self)
 
     def frequency(self, field: str, term: str) -> int:
         """Return the frequency, as `Terms.frequency` does."""

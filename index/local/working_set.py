@@ -37,8 +37,8 @@ from sluice.index.segments.segment_file import (
     write_segment,
 )
 from sluice.index.settings import IndexSettings
-from sluice.index.terms.chunk_terms import prepare_document
 from sluice.index.terms.tantivy_index import TermWriter, list_committed_files, write_meta
+from sluice.index.terms.terms import prepare_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class WorkingSet:
         self.model: tuple[str, int] | None = None
         self._ids = IdSet()
         self.carried: dict[str, FileEntry] = {}
-        self._merged_in_background: dict[str, FileEntry] = {}
         self._being_flushed: dict[str, Future[FileEntry]] = {}
+        """Segments that are flushed and hashed in the background, by file name."""
         if base is not None:
             self._start_from(*base)
         self._terms = TermWriter(layout.working / "terms")
@@ -196,8 +196,7 @@ class WorkingSet:
     @property
     def durable_files(self) -> dict[str, FileEntry]:
         """Entries of the flushed and hashed files: an earlier generation's, and large segments. Waits for the last."""
-        flushed = {name: entry.result() for name, entry in self._being_flushed.items()}
-        return {**self.carried, **self._merged_in_background, **flushed}
+        return self.carried | {name: entry.result() for name, entry in self._being_flushed.items()}
 
     def live_offsets(self) -> NDArray[np.uint64]:
         """Return the journal offsets of the live versions in segments, in no order: uint64."""
@@ -222,7 +221,7 @@ class WorkingSet:
         Tantivy rewrites its meta file.
         """
         self.carried = {name: entry for name, entry in manifest.files.items() if name != "terms/meta.json"}
-        self._merged_in_background, self._being_flushed = {}, {}
+        self._being_flushed = {}
 
     def wait_for_merge(self) -> bool:
         """Wait for the background merge, and return whether there was one. The next `seal` uses its result."""
@@ -333,7 +332,8 @@ class WorkingSet:
         """Wait for the merge and use it. Raises the error of a failed merge."""
         self._merge = None
         if merge.entry is not None:
-            self._merged_in_background[f"segments/{merge.name}.{SUFFIX}"] = merge.entry.result()
+            merge.entry.result()
+            self._being_flushed[f"segments/{merge.name}.{SUFFIX}"] = merge.entry
         self._replace(merge)
 
     def _replace(self, merge: SegmentMerge) -> None:

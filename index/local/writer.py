@@ -55,7 +55,7 @@ from sluice.index.journal.records import Record, decode_record, encode_record
 from sluice.index.local.working_set import USUAL_POLICY, WorkingSet, WritePolicy
 from sluice.index.segments.segment_file import StoredSegment
 from sluice.index.terms.analysis import analyse
-from sluice.index.terms.bm25 import Boosts
+from sluice.index.terms.terms import Boosts
 
 _PLAIN = Boosts(title=0.0, headings=0.0, code=0.0, max_terms=1_000)
 """Boosts that search all terms of a text: in a corpus of many languages, its own need not be the rarest."""

@@ -29,7 +29,7 @@ from sluice.contracts.document import Chunk, DocumentFacts, Scalar, parse_host
 from sluice.contracts.errors import Corrupted
 from sluice.contracts.retrieval import Filters
 from sluice.index.journal.records import Upsert, document_key, make_facts
-from sluice.index.qdrant.server import Clause, Condition, Payload, Point, ServerCollection, Weights
+from sluice.index.qdrant.server import Clause, Condition, Payload, Point, ServerCollection, Weights, make_point
 from sluice.index.terms.analysis import (
     ENGLISH,
     STOP_WORDS,
@@ -39,8 +39,7 @@ from sluice.index.terms.analysis import (
     detect_language,
     extract_query_identifiers,
 )
-from sluice.index.terms.bm25 import PROSE_FIELDS, USUAL_BOOSTS, weigh_repeats
-from sluice.index.terms.chunk_terms import extract_chunk_terms, find_first_rows
+from sluice.index.terms.terms import PROSE_FIELDS, USUAL_BOOSTS, extract_chunk_terms, find_first_rows, weigh_repeats
 from sluice.text.words import saturation
 
 _NAMESPACE = uuid.UUID("0b2ad9f1-3b0c-5c1e-9d53-5d1f0f6a7c11")
@@ -74,7 +73,7 @@ class CollectionState(Value):
 
     def point(self) -> Point:
         """Return the point that stores this state."""
-        return Point(STATE_ID, {"kind": "state", "state": self.model_dump_json()})
+        return make_point(STATE_ID, {"kind": "state", "state": self.model_dump_json()})
 
 
 class StoredDocument(Value):
@@ -105,7 +104,7 @@ def make_points(generation: int, offset: int, record: Upsert) -> Iterator[Point]
     life = {"document": key, "since": generation}
     rows = find_first_rows(document.chunks)
     own = {"kind": "document", "facts": facts.model_dump_json(), "offset": offset, "chunk_ids": list(rows)}
-    yield Point(_point_id(key, "", generation), {**life, **own})
+    yield make_point(_point_id(key, "", generation), {**life, **own})
     about = {**life, "kind": "chunk", "facts": facts.model_dump_json(), **_filterable(facts)}
     for chunk_id, row in rows.items():
         chunk = document.chunks[row]
@@ -117,7 +116,7 @@ def make_points(generation: int, offset: int, record: Upsert) -> Iterator[Point]
             "chunk": chunk.model_dump_json(),
         }
         terms = weigh_chunk(document.title, chunk, language=analysis_language(chunk.language or document.language))
-        yield Point(_point_id(key, chunk_id, generation), payload, record.vectors[row].tolist(), terms)
+        yield make_point(_point_id(key, chunk_id, generation), payload, record.vectors[row].tolist(), terms)
 
 
 def read_chunk(payload: Payload) -> tuple[DocumentFacts, Chunk]:

@@ -7,17 +7,21 @@ the `idf` modifier).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
 from sluice.index.settings import QdrantSettings
 
-if TYPE_CHECKING:
-    from qdrant_client import QdrantClient
-    from qdrant_client import models as q
+try:
+    import httpx
+    from qdrant_client import QdrantClient, models
+    from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
+except ImportError as error:
+    problem = "the engine qdrant needs the package qdrant-client"
+    raise InvalidSetting("index.engine", problem, "install sluice[qdrant]") from error
 
 DENSE = "dense"
 TERMS = "terms"
@@ -27,18 +31,9 @@ NUMBERS = ("since", "until", "fetched_at", "ordinal")
 """Payload fields that conditions may name, by their kind of index."""
 
 Payload = Mapping[str, Any]
+Point = models.PointStruct
 Weights = dict[int, float]
 """A sparse vector: the weight of each dimension."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A stored point: a payload under an id (a UUID), with or without vectors."""
-
-    id: str
-    payload: Payload
-    dense: Sequence[float] | None = None
-    terms: Weights | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +106,6 @@ class ServerCollection:
 
     def create(self, dimension: int) -> None:
         """Create the collection for dense vectors of `dimension`; an existing one is dropped with all of its points."""
-        from qdrant_client import models
-
         self.drop()
         with _failures():
             self._client.create_collection(
@@ -134,14 +127,8 @@ class ServerCollection:
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Store the points, replacing points of the same ids."""
-        from qdrant_client import models
-
-        stored = [
-            models.PointStruct(id=point.id, vector=cast("Any", _vectors(point)), payload=dict(point.payload))
-            for point in points
-        ]
         with _failures():
-            self._client.upsert(self._name, stored, wait=True, timeout=self._write_seconds)
+            self._client.upsert(self._name, list(points), wait=True, timeout=self._write_seconds)
 
     def mark(self, where: Condition, payload: Payload) -> None:
         """Set these fields in all points that meet `where`."""
@@ -159,16 +146,12 @@ class ServerCollection:
 
     def delete(self, where: Condition) -> None:
         """Remove all points that meet `where`."""
-        from qdrant_client import models
-
         with _failures():
             selector = models.FilterSelector(filter=_filter(where))
             self._client.delete(self._name, selector, wait=True, timeout=self._write_seconds)
 
     def ranked(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
         """Return each search's best hits, best first, in one round trip. Scores are inner products or BM25."""
-        from qdrant_client import models
-
         requests = [
             models.QueryRequest(
                 query=_query(ask),
@@ -205,8 +188,6 @@ class ServerCollection:
 
     def payload(self, point_id: str) -> Payload | None:
         """Return the payload of one point, or None when there is no such point or no collection."""
-        from qdrant_client.http.exceptions import UnexpectedResponse
-
         if not self._is_there:
             self._is_there = self.exists()
         if not self._is_there:
@@ -236,17 +217,8 @@ def open_collection(corpus: str, settings: QdrantSettings) -> ServerCollection:
 
     Raises `InvalidSetting` when the URL is missing or invalid, or when the library is not installed.
     """
-    require_url(settings)
+    settings.require_url()
     return ServerCollection(server_client(settings), collection_name(corpus, settings), settings)
-
-
-def require_url(settings: QdrantSettings) -> None:
-    """Raise `InvalidSetting` unless the settings name a server."""
-    if settings.url is None:
-        raise InvalidSetting("qdrant.url", "not set, and index.engine is qdrant", "give the URL of a Qdrant server")
-    if settings.url == "embedded":
-        problem = "the embedded Qdrant, which one process alone could open, was removed"
-        raise InvalidSetting("qdrant.url", problem, "give the URL of a Qdrant server, or set index.engine to local")
 
 
 def collection_name(corpus: str, settings: QdrantSettings) -> str:
@@ -256,11 +228,6 @@ def collection_name(corpus: str, settings: QdrantSettings) -> str:
 
 def server_client(settings: QdrantSettings) -> QdrantClient:
     """Return a client of the server at `settings.url`; it connects at its first use."""
-    try:
-        from qdrant_client import QdrantClient
-    except ImportError as error:
-        problem = "the engine qdrant needs the package qdrant-client"
-        raise InvalidSetting("index.engine", problem, "install sluice[qdrant]") from error
     key = settings.api_key.get_secret_value() if settings.api_key else None
     seconds = max(1, round(max(settings.timeout_seconds, settings.write_timeout_seconds)))
     try:
@@ -278,9 +245,6 @@ def list_collections(client: QdrantClient) -> list[str]:
 @contextlib.contextmanager
 def _failures() -> Iterator[None]:
     """Raise the client's errors as the project's own."""
-    import httpx
-    from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
-
     try:
         yield
     except ResponseHandlingException as error:
@@ -297,8 +261,6 @@ def _failures() -> Iterator[None]:
 
 
 def _schema() -> dict[str, Any]:
-    from qdrant_client import models
-
     keyword, integer = models.KeywordIndexType.KEYWORD, models.IntegerIndexType.INTEGER
     return {
         **dict.fromkeys(KEYWORDS, models.KeywordIndexParams(type=keyword)),
@@ -307,25 +269,22 @@ def _schema() -> dict[str, Any]:
     }
 
 
-def _vectors(point: Point) -> dict[str, Any]:
-    vectors: dict[str, Any] = {}
-    if point.dense is not None:
-        vectors[DENSE] = list(point.dense)
-    if point.terms:
-        vectors[TERMS] = _sparse(point.terms)
-    return vectors
+def make_point(
+    point_id: str, payload: Payload, dense: Sequence[float] | None = None, terms: Weights | None = None
+) -> Point:
+    """Make a point to store: a payload under an id (a UUID), with or without vectors."""
+    vectors: dict[str, Any] = {} if dense is None else {DENSE: list(dense)}
+    if terms:
+        vectors[TERMS] = _sparse(terms)
+    return Point(id=point_id, vector=vectors, payload=dict(payload))
 
 
-def _sparse(weights: Weights) -> q.SparseVector:
-    from qdrant_client import models
-
+def _sparse(weights: Weights) -> models.SparseVector:
     ordered = sorted(weights.items())
     return models.SparseVector(indices=[index for index, _ in ordered], values=[value for _, value in ordered])
 
 
 def _query(ask: SearchRequest) -> Any:
-    from qdrant_client import models
-
     return models.NearestQuery(nearest=list(ask.dense) if ask.dense is not None else _sparse(ask.terms or {}))
 
 
@@ -336,23 +295,16 @@ def _hit(found: Any, score: float) -> Hit:
     return Hit(str(found.id), float(score), found.payload or {}, vectors.get(DENSE), weights)
 
 
-def _filter(where: Condition) -> q.Filter:
-    from qdrant_client import models
+_CONDITIONS: dict[str, Callable[[str, Any], Any]] = {
+    "any": lambda name, values: models.FieldCondition(key=name, match=models.MatchAny(any=list(values))),
+    "prefix": lambda name, value: models.FieldCondition(key=name, match=models.MatchPrefix(prefix=value)),
+    "above": lambda name, value: models.FieldCondition(key=name, range=models.Range(gt=value)),
+    "at_most": lambda name, value: models.FieldCondition(key=name, range=models.Range(lte=value)),
+    "id": lambda _, values: models.HasIdCondition(has_id=list(values)),
+}
 
-    must: list[Any] = []
-    must_not: list[Any] = []
-    for test, name, value in where:
-        match test:
-            case "any":
-                must.append(models.FieldCondition(key=name, match=models.MatchAny(any=list(value))))
-            case "prefix":
-                must.append(models.FieldCondition(key=name, match=models.MatchPrefix(prefix=value)))
-            case "above":
-                must.append(models.FieldCondition(key=name, range=models.Range(gt=value)))
-            case "at_most":
-                must.append(models.FieldCondition(key=name, range=models.Range(lte=value)))
-            case "absent_or_above":
-                must_not.append(models.FieldCondition(key=name, range=models.Range(lte=value)))
-            case "id":
-                must.append(models.HasIdCondition(has_id=list(value)))
+
+def _filter(where: Condition) -> models.Filter:
+    must = [_CONDITIONS[test](name, value) for test, name, value in where if test != "absent_or_above"]
+    must_not = [_CONDITIONS["at_most"](name, value) for test, name, value in where if test == "absent_or_above"]
     return models.Filter(must=must or None, must_not=must_not or None)

@@ -41,7 +41,7 @@ from sluice.index.qdrant.payload import (
 )
 from sluice.index.qdrant.server import Clause, Hit, ServerCollection
 from sluice.index.terms.analysis import ENGLISH, analysis_language
-from sluice.index.terms.chunk_terms import find_first_rows
+from sluice.index.terms.terms import find_first_rows
 
 _POINTS_AT_ONCE = 500
 """Points in one request: with 384 dimensions and 500 characters about 5 MB, well below the limit of a server."""

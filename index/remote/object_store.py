@@ -12,19 +12,21 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+import obstore
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import LocalStore, from_url
+
 from sluice.contracts.errors import InvalidSetting, NotFound, Unavailable
 from sluice.index.settings import ObjectStoreSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from obstore.store import ObjectStore as Backend
 
 Item = TypeVar("Item")
@@ -49,36 +51,26 @@ class ObjectStore:
 
     def sizes(self, prefix: str) -> dict[str, int]:
         """Return the size in bytes of every object below `prefix`, by path."""
-        import obstore
-
         with _named_errors(prefix):
             return {one["path"]: one["size"] for page in obstore.list(self._backend, prefix) for one in page}
 
     def read(self, path: str) -> bytes:
         """Return a small object, whole. Raises `NotFound` when the object does not exist."""
-        import obstore
-
         with _named_errors(path):
             return bytes(obstore.get(self._backend, path).bytes())
 
     def write(self, path: str, content: bytes) -> None:
         """Put a small object, replacing an older one; readers see the old one or the new one."""
-        import obstore
-
         with _named_errors(path):
             obstore.put(self._backend, path, content, use_multipart=False)
 
     def upload(self, path: str, file: Path) -> None:
         """Put a file, in parts where it is large; it does not appear before it is complete."""
-        import obstore
-
         with _named_errors(path):
             obstore.put(self._backend, path, file, chunk_size=_PART_BYTES, max_concurrency=2)
 
     def download(self, path: str, size_bytes: int, target: Path) -> str:
         """Write an object's first `size_bytes` to a new file and return their SHA-256. The caller flushes it."""
-        import obstore
-
         digest = hashlib.sha256()
         with target.open("xb") as file, _named_errors(path):
             for start in range(0, size_bytes, _PART_BYTES):
@@ -90,8 +82,6 @@ class ObjectStore:
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove objects; a missing object is no error."""
-        import obstore
-
         for path in paths:
             with contextlib.suppress(NotFound), _named_errors(path):
                 obstore.delete(self._backend, path)
@@ -107,9 +97,6 @@ class ObjectStore:
 
 def open_store(url: str, settings: ObjectStoreSettings) -> ObjectStore:
     """Return the store at `url`; no request is sent yet. Raises `InvalidSetting` for a URL that names no store."""
-    from obstore.exceptions import BaseError
-    from obstore.store import LocalStore, from_url
-
     try:
         if urlsplit(url).scheme == "file":
             backend: Backend = LocalStore.from_url(url, mkdir=True)
@@ -139,8 +126,6 @@ def _options(scheme: str, settings: ObjectStoreSettings) -> dict[str, Any]:
 @contextlib.contextmanager
 def _named_errors(path: str) -> Iterator[None]:
     """Raise the library's errors as the project's own."""
-    from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
-
     try:
         yield
     except FileNotFoundError as error:

@@ -125,23 +125,19 @@ def smooth_matches(matches: Sequence[float]) -> list[float]:
 
 def cite(number: int, chunk: RetrievedChunk, match: float) -> Citation:
     """Return the citation of a chunk."""
+    own = {name: getattr(chunk, name) for name in ("chunk_id", "url", "title", "confidence", "trust")}
+    known = {name: getattr(chunk.provenance, name) for name in ("author", "published_at", "origin")}
     return Citation(
         number=number,
-        chunk_id=chunk.chunk_id,
         source=format_source(chunk),
-        url=chunk.url,
-        title=chunk.title,
         match=match,
-        confidence=chunk.confidence,
-        author=chunk.provenance.author,
-        published_at=chunk.provenance.published_at,
         licence=_text_fact(chunk, "licence"),
         site_name=_text_fact(chunk, "site_name"),
-        origin=chunk.provenance.origin,
-        trust=chunk.trust,
         warnings=_warnings(chunk),
         link=link_of(chunk),
         graph_path=None if chunk.graph_path is None else str(chunk.graph_path),
+        **own,
+        **known,
     )
 
 

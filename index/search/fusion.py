@@ -33,7 +33,7 @@ from sluice.contracts.retrieval import Strategy
 from sluice.index.generations.view import NOTHING_FOUND, Floats, Masks, Numbers, Ranked, View
 from sluice.index.journal.records import Vectors
 from sluice.index.settings import QuerySettings
-from sluice.index.terms.bm25 import USUAL_BOOSTS, Boosts, Hit
+from sluice.index.terms.terms import USUAL_BOOSTS, Boosts, Hit
 
 NameOf = Callable[[int], str]
 """Returns the chunk id of a chunk number, for ties."""

@@ -21,7 +21,7 @@ from sluice.index.search.candidates import SelectedCandidate
 from sluice.index.search.fusion import RankedCandidates, Search
 from sluice.index.segments.segment import Mask, Segment
 from sluice.index.settings import QuerySettings
-from sluice.index.terms.bm25 import USUAL_BOOSTS
+from sluice.index.terms.terms import USUAL_BOOSTS
 
 HITS = 2
 """Hits from which a walk begins; no chunk that the graph reaches rises above them

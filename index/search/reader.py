@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer
 from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
@@ -196,15 +196,9 @@ class CorpusReader(ABC, Generic[SomeView]):
     def stats(self) -> RetrievalStats:
         """Return the figures of the generation that is served now."""
         covered = self._coverage()
-        return RetrievalStats(
-            engine=self.engine,
-            corpus=self._corpus,
-            generation=covered.name or None,
-            journal_offset=covered.journal_offset,
-            document_count=covered.document_count,
-            chunk_count=covered.chunk_count,
-            model_fingerprint=covered.model_fingerprint,
-        )
+        same = ("corpus", "journal_offset", "document_count", "chunk_count", "model_fingerprint")
+        facts: dict[str, Any] = {field: getattr(covered, field) for field in same}
+        return RetrievalStats(engine=self.engine, generation=covered.name or None, **facts)
 
     def probe(
         self,

@@ -9,23 +9,22 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 
 import tantivy
 from tantivy import Occur, Query, TextAnalyzerBuilder, Tokenizer
 
 from sluice.contracts.errors import Corrupted, Unavailable
-from sluice.index.terms.bm25 import (
+from sluice.index.terms.terms import (
     LANGUAGE_FIELD,
     Boosts,
+    ChunkTerms,
     Hit,
+    Terms,
     WeightedTerm,
-    list_languages,
     weigh_function_words,
     weigh_question_terms,
 )
-from sluice.index.terms.chunk_terms import ChunkTerms
 
 _PROSE = "sluice_prose"
 _CODE = "sluice_code"
@@ -92,7 +91,7 @@ def _disk_may_refuse() -> Iterator[None]:
         raise Unavailable(f"the term index cannot be written: {error}") from error
 
 
-class TermIndex:
+class TermIndex(Terms):
     """A committed term index opened for reading. Safe for threads.
 
     Raises `Corrupted` if it does not open, and `Unavailable` where the disk is the cause.
@@ -113,11 +112,6 @@ class TermIndex:
     def chunk_count(self) -> int:
         """Number of live chunks."""
         return self._searcher.num_docs
-
-    @cached_property
-    def languages(self) -> tuple[str, ...]:
-        """Languages as in `Terms.languages`."""
-        return list_languages(self)
 
     def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
         """Search as `Terms.search` defines."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import structlog
@@ -37,7 +36,7 @@ from sluice.contracts.operations.dead_letters import (
 from sluice.ledger.audit import SLUICE, actions_on, record
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.dead_letters import query as letters
-from sluice.ledger.dead_letters.replay import CASE, Orders, bring_back, can_be_read, judge, replay_span
+from sluice.ledger.dead_letters.letter import CASE, Orders, bring_back, can_be_read, judge, replay_span
 from sluice.ledger.events.outbox import WakeUp, wake_ups_of
 from sluice.ledger.schema.tables import AnyRow, dead_letters, events, moment, replays
 from sluice.ledger.transaction import Transaction
@@ -123,27 +122,6 @@ class Progress(NamedTuple):
     def room(self) -> int:
         """Number of letters that may still be brought back now."""
         return max(0, (MOST_OPEN if self.is_judged else MOST_OPEN_UNJUDGED) - self.open)
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Letters due by the rate. `since` (seconds since the epoch) is the moment up to which the rate is used."""
-
-    due: int
-    since: float
-    per_second: float
-
-    @classmethod
-    def of(cls, replay: AnyRow, now: float) -> Pace:
-        """Return the pace of a replay at this moment."""
-        earliest = now - _CATCH_UP_SECONDS - 1 / replay.per_second
-        clock_was_set_back = replay.updated_at > now + _CATCH_UP_SECONDS
-        since = earliest if clock_was_set_back else max(replay.updated_at, earliest)
-        return cls(max(0, int((now - since) * replay.per_second + 1e-6)), since, replay.per_second)
-
-    def used_up(self, taken: int) -> float:
-        """Return the moment up to which the rate is used after `taken` letters."""
-        return self.since + taken / self.per_second
 
 
 class Replays(LedgerPart):
@@ -235,15 +213,16 @@ class Replays(LedgerPart):
     def _advance(self, replay: AnyRow, now: float, most: int) -> list[WakeUp]:
         with self._database.reading() as connection:
             progress = _progress_of(connection, replay.id)
-            pace = Pace.of(replay, now)
-            wanted = min(pace.due, progress.room, most)
+            since = _unused_since(replay, now)
+            due = max(0, int((now - since) * replay.per_second + 1e-6))
+            wanted = min(due, progress.room, most)
             found = [] if progress.is_bad else _next(connection, replay, wanted)
         if progress.is_bad:
             self._abort_itself(replay, progress)
             return []
         wake_ups: list[WakeUp] = []
         for taken, letter in enumerate(found, start=1):
-            brought_back = self._take(replay, letter, now, pace.used_up(taken))
+            brought_back = self._take(replay, letter, now, since + taken / replay.per_second)
             if brought_back is None:
                 return wake_ups
             wake_ups += brought_back
@@ -279,6 +258,13 @@ class Replays(LedgerPart):
         except Conflict:  # an operator was faster
             return
         log.error("replay_aborted", replay_id=replay.id, why=why)
+
+
+def _unused_since(replay: AnyRow, now: float) -> float:
+    """Return the moment (seconds since the epoch) up to which the replay has used its rate."""
+    earliest: float = now - _CATCH_UP_SECONDS - 1 / replay.per_second
+    clock_was_set_back = replay.updated_at > now + _CATCH_UP_SECONDS
+    return earliest if clock_was_set_back else max(replay.updated_at, earliest)
 
 
 def _check(wanted: DeadLetterFilter) -> None:

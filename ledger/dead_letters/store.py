@@ -33,9 +33,16 @@ from sluice.contracts.event import DeadLetterReason, Event, Queue, decode
 from sluice.contracts.operations.dead_letters import DeadLetterFilter, DeadLetterView, Purged, SkipReason
 from sluice.ledger.audit import record
 from sluice.ledger.dead_letters import query as letters
+from sluice.ledger.dead_letters.letter import (
+    MAX_REPLAYS,
+    Orders,
+    bring_back,
+    case_of,
+    facts_of,
+    new_dead_letter,
+    replay_span,
+)
 from sluice.ledger.dead_letters.query import LetterReader
-from sluice.ledger.dead_letters.replay import MAX_REPLAYS, Orders, bring_back, case_of, replay_span
-from sluice.ledger.events.park import facts_of, new_dead_letter
 from sluice.ledger.runs import take
 from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters
 from sluice.ledger.transaction import Transaction

@@ -1,7 +1,7 @@
 """Claims: a worker's exclusive, temporary hold on an event.
 
 Promises: a claim is one commit and raises the event's epoch, the fencing token that `settle` checks; of any number
-of workers that claim at once, no two get the same event, and each gets the next one by turn (see `fair_queue`). An
+of workers that claim at once, no two get the same event, and each gets the next one by turn (see `outbox`). An
 event that a worker died on is a suspect: only a worker that holds no other event claims it, so that an event that
 kills a process takes no other event with it; at the limit of deaths it is parked as poison.
 """
@@ -18,11 +18,10 @@ from sqlalchemy import Select, Update, bindparam, exists, func, literal_column, 
 
 from sluice.contracts.errors import Fenced, MalformedEvent
 from sluice.contracts.event import DeadLetter, Event, Queue, decode
+from sluice.ledger.dead_letters.letter import park
 from sluice.ledger.events import stages
-from sluice.ledger.events.fair_queue import ANSWERS, BULK, SERVED, SMALL
 from sluice.ledger.events.finish import close_if_done
-from sluice.ledger.events.outbox import WakeUp, own_event, wake_ups_of
-from sluice.ledger.events.park import park
+from sluice.ledger.events.outbox import ANSWERS, BULK, SERVED, SMALL, WakeUp, own_event, wake_ups_of
 from sluice.ledger.events.reservations import Balance
 from sluice.ledger.runs import take
 from sluice.ledger.schema.tables import IS_READY, IS_SUSPECT, AnyRow, events

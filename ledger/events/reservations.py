@@ -25,8 +25,14 @@ from sluice.ledger.transaction import Transaction
 
 NO_CEILING = 2**62
 """Stored in place of a missing ceiling."""
-_NANO = 1_000_000_000
-_MICRO = 1_000
+_STORED = {
+    "usd": ("nanousd", 1_000_000_000),
+    "pages": ("pages", 1),
+    "bytes": ("bytes", 1),
+    "tokens": ("tokens", 1),
+    "milliseconds": ("microseconds", 1_000),
+}
+"""For each unit of `Spend` the one of `UNITS` that the ledger stores, and how many of these it is."""
 
 Amounts = dict[str, int]
 """Amount for each of `UNITS`."""
@@ -34,24 +40,17 @@ Amounts = dict[str, int]
 
 def amounts_of(spend: Spend) -> Amounts:
     """Convert to the whole numbers that the ledger stores."""
-    return {
-        "nanousd": nanousd(spend.usd),
-        "pages": spend.pages,
-        "bytes": spend.bytes,
-        "tokens": spend.tokens,
-        "microseconds": round(spend.milliseconds * _MICRO),
-    }
+    return {stored: round(getattr(spend, unit) * scale) for unit, (stored, scale) in _STORED.items()}
 
 
 def spend_in(row: AnyRow, prefix: str) -> Spend:
     """Return the spend in the columns of `row` that begin with `prefix`."""
-    return Spend(
-        usd=usd(getattr(row, f"{prefix}_nanousd")),
-        pages=getattr(row, f"{prefix}_pages"),
-        bytes=getattr(row, f"{prefix}_bytes"),
-        tokens=getattr(row, f"{prefix}_tokens"),
-        milliseconds=getattr(row, f"{prefix}_microseconds") / _MICRO,
-    )
+    amounts = {unit: _scaled(getattr(row, f"{prefix}_{stored}"), scale) for unit, (stored, scale) in _STORED.items()}
+    return Spend(**amounts)
+
+
+def _scaled(amount: int, scale: int) -> Any:
+    return amount if scale == 1 else amount / scale
 
 
 @dataclass(slots=True)
@@ -107,14 +106,9 @@ _FREE_DAY = (
 )
 
 
-def nanousd(usd: float) -> int:
-    """Convert USD to whole nano-USD."""
-    return round(usd * _NANO)
-
-
 def usd(nano: int) -> float:
     """Convert whole nano-USD to USD."""
-    return nano / _NANO
+    return nano / _STORED["usd"][1]
 
 
 def today(now: float) -> str:
@@ -148,7 +142,7 @@ def spent_on_day(connection: Transaction, now: float) -> Spend:
 
 def days_over(connection: Transaction, most_usd: float, since: float) -> int:
     """Count the UTC days, from that of `since` on, whose runs together spent more than `most_usd`."""
-    over = days.c.spent_nanousd > nanousd(most_usd)
+    over = days.c.spent_nanousd > round(most_usd * _STORED["usd"][1])
     asked = select(func.count()).select_from(days).where(days.c.day >= today(since), over)
     return int(connection.execute(asked).scalar() or 0)
 
@@ -172,23 +166,17 @@ def _change_today(
 
 
 def _columns(prefix: str, ceiling: Ceiling) -> dict[str, int]:
-    kept = amounts_of(Spend(**{unit: value for unit, value in ceiling if value is not None}))
-    unlimited = {_UNIT_OF[unit] for unit, value in ceiling if value is None}
-    return {f"{prefix}_{unit}": NO_CEILING if unit in unlimited else min(kept[unit], NO_CEILING) for unit in UNITS}
-
-
-_UNIT_OF = {"usd": "nanousd", "pages": "pages", "bytes": "bytes", "tokens": "tokens", "milliseconds": "microseconds"}
+    most = {unit: NO_CEILING if value is None else round(value * _STORED[unit][1]) for unit, value in ceiling}
+    return {f"{prefix}_{_STORED[unit][0]}": min(amount, NO_CEILING) for unit, amount in most.items()}
 
 
 def _left(run: AnyRow, prefix: str, used: AnyRow | None) -> Ceiling:
     left: dict[str, float] = {}
-    for name, unit in _UNIT_OF.items():
-        most = getattr(run, f"{prefix}_{unit}")
-        if most == NO_CEILING:
-            continue
-        taken = getattr(used, f"reserved_{unit}") + getattr(used, f"spent_{unit}") if used else 0
-        free = max(0, most - taken)
-        left[name] = usd(free) if unit == "nanousd" else free / _MICRO if unit == "microseconds" else free
+    for unit, (stored, scale) in _STORED.items():
+        most = getattr(run, f"{prefix}_{stored}")
+        if most != NO_CEILING:
+            taken = getattr(used, f"reserved_{stored}") + getattr(used, f"spent_{stored}") if used else 0
+            left[unit] = _scaled(max(0, most - taken), scale)
     return Ceiling.model_validate(left)
 
 

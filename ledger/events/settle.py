@@ -15,10 +15,10 @@ from sluice.contracts.budget import Spend
 from sluice.contracts.errors import Fenced
 from sluice.contracts.event import DeadLetter, Discard, Done, Event, GapFound, Outcome, Retry
 from sluice.contracts.gate import FeedbackGiven
+from sluice.ledger.dead_letters.letter import park
 from sluice.ledger.events.claims import MINE, Claim
 from sluice.ledger.events.finish import Maker, close_if_done
 from sluice.ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
-from sluice.ledger.events.park import park
 from sluice.ledger.events.reservations import Balance
 from sluice.ledger.learning.outcome_rows import note_feedback
 from sluice.ledger.runs import take

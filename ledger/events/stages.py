@@ -16,8 +16,7 @@ from sqlalchemy import bindparam, delete, select, update
 
 from sluice.contracts.event import Queue
 from sluice.ledger.audit import record
-from sluice.ledger.events.fair_queue import take_turns
-from sluice.ledger.events.outbox import WakeUp
+from sluice.ledger.events.outbox import WakeUp, take_turns
 from sluice.ledger.schema.tables import AnyRow, events, moment, pauses, perhaps_moment
 from sluice.ledger.transaction import Transaction
 

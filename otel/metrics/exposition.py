@@ -133,7 +133,8 @@ class Windows:
             self._keep(now, sums)
         yield _gauge("sluice_external_search_error_rate", _shares(rates, "failed", "calls", empty=0.0))
         yield _gauge("sluice_external_search_cost_usd", _named(day, "usd"))
-        yield _gauge("sluice_crawler_success_rate", _success(rates))
+        missed = _shares(rates, "missed", "asked", empty=0.0)
+        yield _gauge("sluice_crawler_success_rate", {label: 1.0 - share for label, share in missed.items()})
         yield _gauge("sluice_average_document_age_seconds", _shares(day, "age", "cited", empty=None))
 
     def _before(self, moment: float) -> Sums:
@@ -192,13 +193,6 @@ def _shares(sums: Sums, part: str, whole: str, *, empty: float | None) -> dict[s
         label: sums.get(Key(part, label), 0.0) / all_ if all_ else empty for label, all_ in _named(sums, whole).items()
     }
     return {label: share for label, share in shares.items() if share is not None}
-
-
-def _success(sums: Sums) -> dict[str, float]:
-    if Key("asked") not in sums:
-        return {}
-    asked = sums[Key("asked")]
-    return {"": 1.0 - sums.get(Key("missed"), 0.0) / asked if asked else 1.0}
 
 
 def _gauge(name: str, values: dict[str, float]) -> Metric:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sluice.ledger.learning import defences
+from sluice.ledger.learning import controls
 from sluice.workers.context import Context
 from sluice.workers.processes.watches import self_defence
 from sluice.workers.processes.watches.self_defence import SelfDefence
@@ -23,15 +23,15 @@ def main(data_dir: Path, point: str) -> None:
     """Look until the point is reached."""
     match point:
         case "change":
-            defences.record_control = _die
+            controls.record_control = _die
         case "commit":
-            record = defences.record_control
+            record = controls.record_control
 
             def record_and_die(*arguments: Any) -> Any:
                 record(*arguments)
                 _die()
 
-            defences.record_control = record_and_die
+            controls.record_control = record_and_die
         case "told":
             self_defence.announce_control = _die
     SelfDefence(Context(Settings(data_dir=data_dir)), grace_seconds=-60.0).look()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sluice.contracts.errors import DiskFull, Overloaded
 from sluice.contracts.event import Queue
-from sluice.ledger.events.fair_queue import tenant_queue_of
+from sluice.ledger.events.outbox import tenant_queue_of
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.reader import Backlog
 from sluice.ledger.runs import NewRun

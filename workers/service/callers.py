@@ -20,7 +20,7 @@ from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.errors import Forbidden, InvalidInput, InvalidSetting
 from sluice.contracts.operations.dead_letters import DeadLetterFilter
 from sluice.disk.durable import replace_file
-from sluice.ledger.api_keys import KeyRecord
+from sluice.ledger.audit import KeyRecord
 from sluice.ledger.ledger import Ledger
 from sluice.workers.data_dir import API_FILE
 from sluice.workers.settings import Settings

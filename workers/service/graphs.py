@@ -21,7 +21,7 @@ from sluice.graph.extract.extract import parser_version, what_is_missing
 from sluice.graph.generations.view import GraphView
 from sluice.graph.servers.server import GraphServer
 from sluice.graph.walk.nodes import Direction
-from sluice.ledger.events.fair_queue import NO_KEY
+from sluice.ledger.events.outbox import NO_KEY
 from sluice.ledger.graph.reading import EMPTY_SHA256, row_sha256, sum_sha256
 from sluice.otel import metrics
 from sluice.workers.context import Context

@@ -26,8 +26,7 @@ from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL
 from sluice.gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
 from sluice.gate.profile import choose_profile
 from sluice.gate.veto import lifted_by, lowest_ceilings
-from sluice.ledger.events.fair_queue import NO_KEY
-from sluice.ledger.events.outbox import run_baggage
+from sluice.ledger.events.outbox import NO_KEY, run_baggage
 from sluice.ledger.ledger import CreatedRun, NewRun
 from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel.context import current_traceparent

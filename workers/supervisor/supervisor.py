@@ -30,7 +30,6 @@ from pathlib import Path
 import structlog
 
 from sluice.contracts.errors import SluiceError, Unavailable
-from sluice.index.qdrant.server import require_url
 from sluice.ledger.database import Database
 from sluice.ledger.schema.migrate import migrate
 from sluice.otel.metrics import forget_process
@@ -129,7 +128,7 @@ class Supervisor:
     def prepare(self) -> None:
         """Check that the instance can run, and migrate its ledger. Raises as `run`."""
         if self.settings.index.engine == "qdrant":
-            require_url(self.settings.qdrant)
+            self.settings.qdrant.require_url()
         checks.require_free_port(self.settings.http_host, self.settings.http_port)
         with closing(Database(self.settings.ledger_location)) as database:
             done = migrate(database, datetime.now(UTC))

@@ -31,7 +31,7 @@ from sluice.gate.learned.rollout import draw
 from sluice.gate.profile import Profile, choose_profile
 from sluice.gate.settings import DefenceSettings
 from sluice.gate.veto import MEMORY_POLICY, policy_of_corpus
-from sluice.ledger.learning.defences import DefenceRow
+from sluice.ledger.learning.controls import DefenceRow
 from sluice.ledger.ledger import Ledger
 from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics

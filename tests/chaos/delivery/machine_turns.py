@@ -25,7 +25,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from sluice.contracts.event import Queue
-from sluice.ledger.events.fair_queue import NO_KEY
+from sluice.ledger.events.outbox import NO_KEY
 from tests.chaos.delivery.machine_deeds import Deed, Free, Take, Wake
 from tests.chaos.delivery.machine_laws import demand
 from tests.chaos.delivery.machine_state import EventRow, State

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from sluice.contracts.learning.control import Defence
 from sluice.evaluation.defence import DefenceState, trip
-from sluice.ledger.learning.defences import DefenceRow
+from sluice.ledger.learning.controls import DefenceRow
 from sluice.ledger.ledger import Ledger
 from sluice.workers.service.callers import ApiKeys
 from sluice.workers.service.instance import check_health

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from sluice.cli.main import app
 from sluice.contracts.learning.control import Defence
 from sluice.evaluation.defence import DefenceState, trip
-from sluice.ledger.learning.defences import DefenceRow
+from sluice.ledger.learning.controls import DefenceRow
 from sluice.ledger.ledger import Ledger
 from tests.support.served import served
 from tests.support.valkey import Valkey

@@ -19,7 +19,7 @@ from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 from sluice.index.qdrant.payload import STATE_ID, CollectionState
 from sluice.index.qdrant.reader import QdrantReader
-from sluice.index.qdrant.server import Clause, Point
+from sluice.index.qdrant.server import Clause, make_point
 from sluice.index.qdrant.server import ServerCollection as Collection
 from sluice.index.qdrant.writer import QdrantWriter
 from sluice.index.settings import QuerySettings
@@ -261,7 +261,7 @@ def test_a_collection_that_covers_more_than_the_journal_is_refused(make, root, c
     collection.upsert([stray.point()])
     with pytest.raises(Corrupted, match="filled for corpus other"):
         _writer(root, collection)
-    collection.upsert([Point(STATE_ID, {"kind": "state", "state": "{}"})])
+    collection.upsert([make_point(STATE_ID, {"kind": "state", "state": "{}"})])
     with pytest.raises(Corrupted, match="rebuild it"):
         _found(collection)
 

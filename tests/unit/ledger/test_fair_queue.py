@@ -6,7 +6,7 @@ import pytest
 
 from sluice.contracts.event import Done, Event, Next, Retry
 from sluice.contracts.ingest import CrawlDirected
-from sluice.ledger.events.fair_queue import ANSWERS, BULK
+from sluice.ledger.events.outbox import ANSWERS, BULK
 from sluice.ledger.ledger import Claim
 from tests.support.ledger_story import Story, page
 

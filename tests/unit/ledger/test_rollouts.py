@@ -14,7 +14,7 @@ from sluice.contracts.learning.events import RolloutChanged
 from sluice.gate.learned.rollout import advance, begin, event_of, stop
 from sluice.ledger import audit
 from sluice.ledger.audit import ControlChange
-from sluice.ledger.learning import rollouts as rollouts_module
+from sluice.ledger.learning import controls as rollouts_module
 from tests.support.ledger_story import Story
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sluice.otel.redact import redact, redact_text
+from sluice.otel.logs import redact, redact_text
 
 
 @pytest.mark.parametrize(

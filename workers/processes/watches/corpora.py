@@ -36,7 +36,7 @@ from sluice.disk.durable import replace_file
 from sluice.index.folder import CorpusLayout, list_corpora
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.publish import read_current_name, read_rollback_offset
-from sluice.ledger.events.fair_queue import NO_KEY
+from sluice.ledger.events.outbox import NO_KEY
 from sluice.memory.journal.write import journal_path
 from sluice.memory.qdrant_schema import collection_name
 from sluice.otel import metrics

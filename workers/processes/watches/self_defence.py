@@ -23,7 +23,7 @@ from sluice.evaluation import defence as rules
 from sluice.evaluation.defence import DefenceState, Scope
 from sluice.evaluation.evaluator import GRACE_SECONDS
 from sluice.ledger.audit import ControlChange
-from sluice.ledger.learning.defences import DefenceRow, Position
+from sluice.ledger.learning.controls import DefenceRow, Position
 from sluice.ledger.learning.outcomes import Place
 from sluice.otel import metrics
 from sluice.workers.context import Context

@@ -20,7 +20,7 @@ from sluice.evaluation.rollout.arm_figures import ArmFigures, fold
 from sluice.evaluation.rollout.canary import StageVerdict, expected_runs, judge_stage, read_judging
 from sluice.gate.learned.rollout import advance, begin, check_stages, event_of, stop
 from sluice.ledger.audit import ControlChange
-from sluice.ledger.learning.defences import DefenceRow
+from sluice.ledger.learning.controls import DefenceRow
 from sluice.ledger.ledger import CreatedRun, Ledger
 from sluice.otel import metrics
 from sluice.workers.context import Context

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from sluice.contracts.retrieval import Filters, Query, Strategy
 from sluice.index.generations.publish import list_generations, rollback
-from sluice.index.journal import journal as tail
 from sluice.index.local.memory_segment import MemoryPostings
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings
-from sluice.index.terms.chunk_terms import FIELDS
+from sluice.index.terms.terms import FIELDS
 
 KEEP_ALL = QuerySettings(duplicate_threshold=0)
 
@@ -136,19 +135,6 @@ def test_filters_hold_for_recent_documents_too(reader, writer, make) -> None:
     assert _ids(reader, "otters", filters=Filters(path_prefix="docs/")) == ["a"]
     assert _ids(reader, "otters", filters=Filters(languages=("de",))) == ["b"]
     assert _ids(reader, "otters", filters=Filters(document_ids=("b",))) == ["b"]
-
-
-def test_the_journal_stays_open_from_one_generation_to_the_next(reader, writer, make, monkeypatch) -> None:
-    found_places: list[int] = []
-    skip_frames = tail.skip_frames
-    monkeypatch.setattr(tail, "skip_frames", lambda *place: (found_places.append(place[1]), skip_frames(*place)))
-    for number in range(6):
-        writer.append(*make.batch([make.document(f"new{number}", "otters")]))
-        assert f"new{number}" in _ids(reader, "otters")
-        if number % 2:
-            writer.append(*make.batch([make.document(f"unseen{number}", "otters")]))
-        writer.publish()
-    assert len(found_places) == 1
 
 
 def test_a_generation_is_followed_as_soon_as_the_pointer_names_it_again(reader, writer, make, memory_path) -> None:

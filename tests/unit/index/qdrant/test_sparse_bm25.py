@@ -17,7 +17,7 @@ from sluice.index.qdrant.payload import (
     weigh_chunk,
     weigh_question,
 )
-from sluice.index.terms.bm25 import USUAL_BOOSTS
+from sluice.index.terms.terms import USUAL_BOOSTS
 from sluice.text.words import K1, B
 
 

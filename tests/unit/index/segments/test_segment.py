@@ -13,7 +13,7 @@ from sluice.index.journal.records import Upsert, Vectors, document_key
 from sluice.index.segments.quantization import LEAST_RECALL, LEAST_ROWS, quantize
 from sluice.index.segments.segment import Mask, inner_products, search_exactly
 from sluice.index.segments.segment_file import StoredSegment, build_content, join_contents, write_segment
-from sluice.index.terms.chunk_terms import prepare_document
+from sluice.index.terms.terms import prepare_document
 
 
 def _clustered(count: int, dimension: int = 64, seed: int = 1) -> Vectors:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sluice.index.terms import chunk_terms as module
+from sluice.index.terms import terms as module
 from sluice.index.terms.analysis import ENGLISH, LANGUAGES, analyse, split_identifiers
-from sluice.index.terms.chunk_terms import FIELDS, extract_chunk_terms, extract_code_terms, extract_prose_terms
+from sluice.index.terms.terms import FIELDS, extract_chunk_terms, extract_code_terms, extract_prose_terms
 
 _SURROGATES = range(0xD800, 0xE000)
 """What is no character: no JSON can hold it."""

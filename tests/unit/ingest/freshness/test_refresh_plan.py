@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.disk.json_lines import append_lines
+from sluice.disk.durable import append_lines
 from sluice.ingest.freshness import (
     Counts,
     ManifestEntry,

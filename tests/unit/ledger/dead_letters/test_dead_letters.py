@@ -21,7 +21,7 @@ from sluice.contracts.gate import GateRequested
 from sluice.contracts.index import DocumentIndexed
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.operations.dead_letters import DeadLetterFilter, DeadLetterPage, DeadLetterView
-from sluice.ledger.events.park import MOST_MESSAGE_CHARACTERS, MOST_STACK_CHARACTERS, fingerprint_of, subject_of
+from sluice.ledger.dead_letters.letter import MOST_MESSAGE_CHARACTERS, MOST_STACK_CHARACTERS, fingerprint_of, subject_of
 from sluice.ledger.ledger import NewRun
 from sluice.otel.context import span, use_provider
 from tests.support.ledger_story import NOON, Story, answer, page

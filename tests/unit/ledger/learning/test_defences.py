@@ -9,7 +9,7 @@ import pytest
 
 from sluice.contracts.learning.events import CONTROL_CORPUS, DefenceHealed
 from sluice.ledger.audit import ControlChange
-from sluice.ledger.learning.defences import DefenceRow, Position
+from sluice.ledger.learning.controls import DefenceRow, Position
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.trust.blobs import Place
 

@@ -13,7 +13,7 @@ from sluice.contracts.learning.control import Defence, DefenceName, Step
 from sluice.evaluation.defence import DefenceState, trip
 from sluice.gate.profile import Profile, load_profiles
 from sluice.gate.settings import DefenceSettings
-from sluice.ledger.learning.defences import WHOLE_INSTANCE, DefenceRow
+from sluice.ledger.learning.controls import WHOLE_INSTANCE, DefenceRow
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.runs import NewRun
 from sluice.workers.runtime.blob_store import BlobStore
