@@ -137,7 +137,16 @@ def _solutions(record: IterationRecord) -> Iterator[Candidate]:
         told.add(how)
         reason = f"seen and solved by iteration {record.iteration_number}"
         if error.check:
-            reason += f", where {' '.join((error.check.program, *error.check.targets[:2]))} passed afterwards"
-        text = wording.fit(f"{the_error(error, 200)} was solved: {how}.")
-        task, number = record.task_id or None, record.iteration_number
-        yield Candidate(text, reason, LearningSource.AUTO, number, task, observed=True, words=how)
+            reason += f", where {' '.join((error.check.program, *error.check.targets[:2]))} met it no more"
+        done, _, said = how.partition(": ")
+        gone = f"{the_error(error, 200)} was solved"
+        yield Candidate(
+            wording.fit(f"{gone}: {how}."),
+            reason,
+            LearningSource.AUTO,
+            record.iteration_number,
+            record.task_id or None,
+            observed=True,
+            words=said,
+            without_words=wording.fit(f"{gone}: {done}."),
+        )

@@ -66,3 +66,14 @@ def test_a_prompt_printed_before_writes_nothing(tmp_path: Path) -> None:
     before = journal.stat().st_mtime_ns, journal.read_bytes()
     loop.memory.prompt(FEATURE)
     assert (journal.stat().st_mtime_ns, journal.read_bytes()) == before
+
+
+def test_what_was_changed_is_no_echo_of_the_prompt_that_named_the_file(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    unused = "tests/test_a.py:1:8: F401 `os` imported but unused\nFound 1 error."
+    loop.iterate(
+        1, lambda stream, _: stream.edit("tests/test_a.py", "", "x").run("ruff check .", unused, 1).end("Red.")
+    )
+    loop.memory.prompt(FEATURE, iteration_number=2)
+    loop.iterate(2, lambda stream, _: stream.edit("tests/test_a.py", "x", "").run("ruff check .", "ok").end("Green."))
+    assert [one for one in texts(loop) if one.endswith("was solved: changed tests/test_a.py.")]
