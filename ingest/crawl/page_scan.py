@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.ingest import PageLink
-from sluice.ingest.extract.css.bounded_cache import kept_if_short
 from sluice.ingest.extract.css.cascade import hides
 from sluice.ingest.extract.html.nodes import Nodes, read_nodes
 from sluice.ingest.url import canonical_of, normalise_url, site_of
@@ -222,7 +222,7 @@ def _is_hidden(attributes: Mapping[str, str]) -> bool:
     )
 
 
-@kept_if_short(1_000)
+@lru_cache(maxsize=1_000)
 def _hides(style: str) -> bool:
     """Call `hides` through a cache: a page uses few styles, many times each."""
     return bool(style) and hides(style)

@@ -11,15 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sluice.ingest.extract.css.bounded_cache import kept_if_short
 from sluice.ingest.extract.css.colours import BLACK, LEAST_CONTRAST, LINK, WHITE, Colour, colour_of, contrast, over
 from sluice.ingest.extract.css.selectors import MAYBE, NO, YES, Element, Matching, Path
 from sluice.ingest.extract.css.sheet import Declaration, Rule, Sheets, declared_in, media_holds
 from sluice.ingest.extract.css.visibility import (
     AS_AROUND,
     HIDES,
+    MOST_CHARS,
     UNKNOWN,
     amounts_of,
     font_size,
@@ -42,7 +43,9 @@ FARTHEST_COVER, _LEAST_PULL = 400.0, -8.0
 """Pixels beyond which a box covers nothing here, and the margin by which it is pulled over what is above it."""
 _FAINT = 0.2
 """Alpha of what covers nothing."""
-_MOST_SUBSTITUTED, _MOST_VALUE_CHARS, _MOST_COLOURS = 10, 1_000, 8
+_MOST_SUBSTITUTED, _MOST_COLOURS = 10, 8
+_MOST_BEFORE = 200
+"""Most names of elements beside others that are looked for; of more, all may be there."""
 _TOP_LAYER, _ON_TOP = 2_000_000, (1_001, 0, 0)
 """The place of a style attribute in the cascade, above all that may hold."""
 _NOT_RENDERED = frozenset(("template", "noscript", "iframe", "noembed", "noframes", "textarea", "title"))
@@ -134,12 +137,12 @@ class Cascade:
         """Return what is known of an element."""
         around = self.around(node)
         tag, attributes = self._nodes.tags[node], self._nodes.attributes[node]
-        element = self._element(node, self._before[node] if self._before else _NONE)
+        element = self._element(node, self._before[node])
         is_hinted = tag in _TAGS_THAT_SAY or not _SAYING.isdisjoint(attributes)
         hints = tuple(_hints(tag, attributes, self._link)) if is_hinted else ()
         own = attributes.get("style") or ""
         key = tag, element, hints, own
-        place = around.below.get(key)
+        place = around.below.get(key) if self._matching.left > 0 else _Place(around.look, is_hidden=True)
         if place is None:
             path = Path(element, around.path)
             place = around.below[key] = self._placed(around, path, tag, hints, own)
@@ -163,22 +166,23 @@ class Cascade:
             value = attributes[attribute]
             self._matching.left -= len(self._tests[attribute])
             for name, test in self._tests[attribute] if self._matching.left > 0 else ():
-                if test.holds(value):
-                    exact.append(name)
-                if test._replace(wanted=test.wanted.lower()).holds(value.lower()):
+                if test.lower().holds(value.lower()):
                     lower.append(name)
+                    exact += [name] if test.holds(value) else []
         return Element(frozenset(exact), frozenset(lower), before)
 
     def _elements_before(self) -> list[frozenset[str]]:
         """Return for each element the names of those before it in its parent, if a selector asks for any."""
         nodes = self._nodes
-        if not any(compound.before for rule in self.sheets.rules for compound in rule.selector.compounds):
-            return []
+        asked = _NONE.union(*(one.before for rule in self.sheets.rules for one in rule.selector.compounds))
+        if not asked or len(asked) > _MOST_BEFORE:
+            return [asked] * len(nodes)
         found, latest = [_NONE] * len(nodes), dict[int, frozenset[str]]()
         for node, tag in enumerate(nodes.tags):
             if tag:
-                found[node] = latest.get(nodes.parents[node], _NONE)
-                latest[nodes.parents[node]] = found[node] | (self._element(node, _NONE).lower & self._named)
+                before = found[node] = latest.get(nodes.parents[node], _NONE)
+                also = self._element(node, _NONE).lower & asked
+                latest[nodes.parents[node]] = before if also <= before else before | also
         return found
 
     def _placed(self, around: _Place, path: Path, tag: str, hints: Sequence[Declaration], own: str) -> _Place:
@@ -188,9 +192,10 @@ class Cascade:
             for rule in self._rules.get(name, ()):
                 how = self._matching.matches(path, rule.selector)
                 if how != NO:
+                    self._matching.left -= len(rule.declarations)
                     matched[rule.selector.pseudo].append((rule, min(how, MAYBE) if rule.is_doubtful else how))
         if self._matching.left <= 0:
-            return _Place(look, path, is_hidden=True, shows_text=False)
+            return _Place(look, is_hidden=True)
         if not (own or hints or any(matched.values())):
             return _Place(look, path, shows_text=around.shows_text)
         ignores_hiding = self._trusts_body and not hints and tag in ("html", "body")
@@ -242,7 +247,8 @@ def _hints(tag: str, attributes: Mapping[str, str], link: str) -> Iterator[Decla
     for name, set_by in _HINTS.items():
         value = attributes.get(name)
         if value and tag in _HINTED.get(name, (tag,)):
-            yield set_by, f"url({value!r})" if name == "background" else _colour_attribute(value), False
+            image = UNKNOWN if "data:" in value.lower() else "url(a)"
+            yield set_by, image if name == "background" else _colour_attribute(value), False
     if tag == "a" and "href" in attributes:
         yield "color", _colour_attribute(link) if link else "-link", False
     if "popover" in attributes or tag == "dialog":
@@ -427,7 +433,7 @@ class _Styler:
         """Return `value` with each `var()` replaced; `UNKNOWN` for a variable that is not surely known."""
         for _ in range(_MOST_SUBSTITUTED):
             if "var(" not in value:
-                return value
+                return value if len(value) <= MOST_CHARS else UNKNOWN
             try:
                 value = self._once_substituted(tokens_of(value, skip_space=False)) or UNKNOWN
             except RecursionError:
@@ -473,7 +479,7 @@ class _Paint(NamedTuple):
     is_unknown: bool
 
 
-@kept_if_short(4_096)
+@lru_cache(maxsize=4_096)
 def _paint_of(value: str) -> _Paint:
     colours: list[Colour] = []
     tokens = tokens_of(value)

@@ -56,6 +56,10 @@ class Test(NamedTuple):
     sign: str
     wanted: str
 
+    def lower(self) -> Test:
+        """Return the same in lower case."""
+        return self if self.wanted.islower() else Test(self.sign, self.wanted.lower())
+
     def holds(self, actual: str) -> bool:
         """Return whether an attribute's value is as asked for (Selectors 4, section 6.2)."""
         match self.sign:

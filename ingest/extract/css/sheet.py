@@ -19,7 +19,16 @@ import tinycss2
 
 from sluice.contracts.errors import InvalidInput
 from sluice.ingest.extract.css.selectors import Selector, selectors_of
-from sluice.ingest.extract.css.visibility import UNKNOWN, named, pixels_of, readable, size_in_font, table, written
+from sluice.ingest.extract.css.visibility import (
+    MOST_CHARS,
+    UNKNOWN,
+    named,
+    pixels_of,
+    readable,
+    size_in_font,
+    table,
+    written,
+)
 
 MOST_CSS_CHARS = 1_500_000
 """Most characters of all style elements together; a page with more is refused."""
@@ -152,6 +161,7 @@ def declarations_of(item: Any) -> Iterator[Declaration]:
     """Yield a declaration if it may matter to visibility; `font` as the size and the family that it sets."""
     name = item.name if item.name.startswith("--") else item.lower_name
     value = " ".join(written(item.value).split())
+    value = value if len(value) <= MOST_CHARS else UNKNOWN
     if name.startswith("--"):
         yield name, value, item.important
     elif name == "font":

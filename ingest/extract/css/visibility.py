@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import tinycss2
 
-from sluice.ingest.extract.css.bounded_cache import kept_if_short
 from sluice.ingest.extract.css.colours import colour_of
 
 PIXELS = {"px": 1.0, "em": 16.0, "rem": 16.0, "pc": 16.0, "pt": 4 / 3, "mm": 3.78, "cm": 37.8, "in": 96.0, "q": 0.945}
@@ -23,7 +22,8 @@ PIXELS |= {f"{size}{unit}": pixels for unit, pixels in list(PIXELS.items())[-6:]
 """Pixels of one unit, at the usual sizes of fonts and in a window of 1,280 by 720 pixels."""
 PER_CENT_PIXELS = (12.8, 5.0)
 """Pixels of one per cent in a wide and in a narrow box: what is computed must show in both."""
-_MOST_CHARS = 1_000
+MOST_CHARS = 1_000
+"""Most characters of a value; a longer one is unknown."""
 _DEAD = re.compile(r"(?:-ms-|-o-|-moz-(?!available))[\w-]*|progid:.*|['\"]?alpha\s*\(.*|.*(?:\\9|!).*|", re.DOTALL)
 """Values that only browsers of the past knew; those of today ignore the declaration."""
 _ENDLESS = re.compile(r"\d{100,}")
@@ -102,7 +102,7 @@ def named(name: str) -> str:
     return "" if name in table().harmless else name
 
 
-@kept_if_short(16_384)
+@lru_cache(maxsize=8_192)
 def judge(name: str, value: str) -> Verdict | None:
     """Judge a declaration of a property as `named` has it, but for colours and sizes of fonts; None if it is void."""
     if _DEAD.fullmatch(value):
@@ -150,7 +150,7 @@ def written(tokens: Sequence[Any]) -> str:
 
 def tokens_of(value: str, *, skip_space: bool = True) -> list[Any]:
     """Return the parts of a value without comments, and without white space if `skip_space`; none of a long value."""
-    if len(value) > _MOST_CHARS:
+    if len(value) > MOST_CHARS:
         return []
     found = tinycss2.parse_component_value_list(readable(value), skip_comments=True)
     return [token for token in found if not (skip_space and token.type == "whitespace")]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from sluice.ingest.extract.css.bounded_cache import kept_if_short
 from sluice.ingest.extract.extracted import Anchor, LinkedWords
 from sluice.ingest.extract.html.headings import Fragments, Outline
 from sluice.ingest.extract.html.markdown_lines import Lines, Table
@@ -34,6 +34,7 @@ _LANGUAGE = re.compile(
 )
 _DECLARED_LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9+#.-]{0,29}")
 _SOURCE_CODE = re.compile(r"(?:^|\s)(?:sourceCode|hljs|src|brush:)\s+([A-Za-z][A-Za-z0-9+#]{0,19})(?:\s|;|$)")
+_CLASS_CHARS = 300
 _NO_LANGUAGE = frozenset(
     ("default", "none", "text", "plain", "plaintext", "block", "code", "listing", "wrapper", "source", "nohighlight")
 )
@@ -237,7 +238,7 @@ class Markdown:
                 for name in ("data-lang", "data-language"):
                     if declared := _DECLARED_LANGUAGE.fullmatch(attributes.get(name) or ""):
                         return declared[0].lower()
-                if language := _language_in(attributes.get("class") or ""):
+                if language := _language_in((attributes.get("class") or "")[:_CLASS_CHARS]):
                     return language
         return ""
 
@@ -274,7 +275,7 @@ class Markdown:
         self._ends.append((self._nodes.ends[node], action))
 
 
-@kept_if_short(1_000)
+@lru_cache(maxsize=1_000)
 def _language_in(classes: str) -> str:
     """Return the language that a class names, or an empty string."""
     named = (*map(_LANGUAGE.fullmatch, classes.split()), _SOURCE_CODE.search(classes))
