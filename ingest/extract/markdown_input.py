@@ -41,7 +41,6 @@ _WINDOW, _MOST_WINDOW = 50_000, 100_000
 """Characters that are parsed at a time: the parser takes 200 bytes for each. A block is parsed whole up to the most."""
 
 _HTML = PatternFile(Path(__file__).with_name("markdown_html.toml"))
-_SPACING, _SMALL = re.compile(r"(?:margin|padding)(?:-\w+)?"), re.compile(r"(?:\s|auto|\d{1,2}(?:px|%|em|rem|pt)?)+")
 _HIDING_CLASS = re.compile(r"hid|none|sr-|reader|invis|visual|collaps|screen|clip|transp|opac|zero", re.IGNORECASE)
 _AS_BROWSERS_READ = tuple(
     (re.compile(pattern), instead)
@@ -304,13 +303,7 @@ def _hidden_names(text: str) -> frozenset[str]:
 
 def _leaves_shown(name: str, value: str) -> bool:
     """Return whether a class or style hides nothing; a class can only by a sheet that pages of this kind share."""
-    if name == "class":
-        return not _HIDING_CLASS.search(value)
-    pairs = [one.partition(":") for one in value.lower().split(";") if one.strip()]
-    return name == "style" and all(
-        key.strip() in _HTML.words("harmless_styles") or (_SPACING.fullmatch(key.strip()) and _SMALL.fullmatch(words))
-        for key, _, words in pairs
-    )
+    return not _HIDING_CLASS.search(value) if name == "class" else name == "style" and not hides(value)
 
 
 def _blocks(text: str, references: dict[str, Any]) -> Iterator[tuple[int, list[str], list[Token]]]:

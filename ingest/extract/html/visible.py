@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sluice.ingest.extract.css.cascade import Cascade
 from sluice.ingest.extract.html.nodes import Nodes
@@ -91,23 +92,18 @@ def _uncovered(nodes: Nodes, seen: Sequence[int], covers: Iterable[int]) -> list
     That is the text of the element around; where this holds half of the page, that of the elements beside it.
     """
     chars = counted(nodes, seen).chars
+    most = max(chars)
     is_covered = bytearray(len(nodes))
-    most = max(chars, default=0)
-    by_parent: dict[int, list[int]] = {}
+    by_parent: dict[int, set[int]] = {}
     for node in covers:
-        by_parent.setdefault(nodes.parents[node], []).append(node)
-    for parent, above in by_parent.items():
-        if parent < 0:
-            continue
-        beside = list(nodes.children(parent))
-        tops = set(above)
-        places = {child: place for place, child in enumerate(beside)}
+        by_parent.setdefault(nodes.parents[node], set()).add(node)
+    for parent, tops in by_parent.items():
+        beside = list(nodes.children(parent)) if parent >= 0 else []
         if chars[parent] * 2 > most:
-            near = [other for node in above for other in beside[max(0, places[node] - 1) : places[node] + 2]]
-        else:
-            near = beside
-        for other in near:
-            if other not in tops or (len(above) > 1 and near is beside):
+            pairs = [*pairwise(beside), *pairwise(reversed(beside))]
+            beside = [other for node, other in pairs if node in tops]
+        for other in beside:
+            if other not in tops or len(tops) > 1:
                 is_covered[other : nodes.ends[other]] = b"\x01" * (nodes.ends[other] - other)
     return [node for node in seen if nodes.tags[node] or not is_covered[node]]
 
