@@ -213,7 +213,7 @@ def measure(paths: list[Path]) -> Figures:
                 slips[f"{scope.partition(':')[0]} read as {held[1].partition(':')[0]}"] += 1
         document = GraphDocument(path.name, "/".join(path.parts[-3:]), None, None, "python", source, {})
         begun = time.process_time()
-        python_edges(document)
+        list(python_edges(document))
         seconds += time.process_time() - begun
     return Figures(files, names, found, right, slips, seconds, characters)
 

@@ -14,8 +14,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from sluice.contracts.errors import InvalidInput
-from sluice.graph.cypher.dialects import LADYBUG, Dialect, dialect_named
-from sluice.graph.cypher.parse import Branch, parse, refuse_at
+from sluice.graph.cypher.parse import LADYBUG, Branch, Dialect, dialect_named, parse, refuse_at
 from sluice.graph.cypher.values import Values
 from sluice.graph.cypher.walk import only_child, rule_of
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sluice.graph.cypher.dialects import SAID, WRITTEN_OUT, Dialect
-from sluice.graph.cypher.parse import refuse_at, shown
+from sluice.graph.cypher.parse import SAID, WRITTEN_OUT, Dialect, refuse_at, shown
 from sluice.graph.cypher.walk import Patterns, listed, one_of, only_child, rule_of
 from sluice.graph.schema import PROPERTIES
 

@@ -14,8 +14,7 @@ from math import isfinite
 from typing import Any
 
 from sluice.contracts.graph.model import EdgeType, NodeLabel
-from sluice.graph.cypher.dialects import SAID, Dialect
-from sluice.graph.cypher.parse import refuse_at, shown
+from sluice.graph.cypher.parse import SAID, Dialect, refuse_at, shown
 from sluice.graph.schema import EDGE_PROPERTIES, PROPERTIES
 
 _ESCAPES = {

@@ -13,14 +13,13 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from sluice.contracts.errors import NotInstalled, needed
-from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
+from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin
 from sluice.graph.extract.addresses import link_edges, own_addresses
 from sluice.graph.extract.languages.edges import RULES, tagged_edges
 from sluice.graph.extract.markdown import read_comments, read_markdown
 from sluice.graph.extract.mentions import languages_of, mention_edges
 from sluice.graph.extract.prose import Kind, Piece, is_restructured, read_lines, read_restructured
 from sluice.graph.extract.python.edges import python_edges
-from sluice.graph.extract.statements import put_together
 from sluice.graph.extract.tool_lists import failing_test_edges, is_test_report, may_list_tools, tool_list_edges
 from sluice.text.grammar import has_grammar, parse
 
@@ -140,3 +139,47 @@ def _dedented(text: str) -> str:
     first = next((line for line in text.split("\n") if line.strip()), "")
     indent = first[: len(first) - len(first.lstrip())]
     return "\n".join(line.removeprefix(indent) for line in text.split("\n"))
+
+
+MOST_EDGES = 20_000
+"""Edges of one document that are kept, the first ones. A source file of 10,000 lines has about 6,000; a file with more
+is generated, and would weigh more than the rest of the corpus."""
+MOST_LINES = 200
+"""Lines of one edge that are kept, the first ones: more uses of a name say nothing more."""
+MOST_KEY_CHARACTERS = 1_000
+"""Most characters of a node's key. No meaningful name or address is longer."""
+MOST_DETAIL_CHARACTERS = 100
+
+_Key = tuple[EdgeType, Node, Node, Origin]
+
+
+def put_together(edges: Iterable[Edge]) -> tuple[Edge, ...]:
+    """Merge edges of equal type, ends and origin, with the lines of all and the first detail that is not empty.
+
+    Returns the first `MOST_EDGES` of them, ascending, without those whose key is too long or not printable.
+    """
+    lines: dict[_Key, set[int]] = {}
+    details: dict[_Key, str] = {}
+    for edge in edges:
+        key = edge.type, edge.source, edge.target, edge.origin
+        if key not in lines:
+            if len(lines) >= MOST_EDGES:
+                continue
+            if not (_is_storable(edge.source.key) and _is_storable(edge.target.key)):
+                continue
+            lines[key] = set()
+        lines[key].update(edge.lines)
+        if edge.detail and key not in details:
+            details[key] = _storable(edge.detail)
+    return tuple(
+        sorted(Edge(*key, tuple(sorted(found)[:MOST_LINES]), details.get(key, "")) for key, found in lines.items())
+    )
+
+
+def _is_storable(key: str) -> bool:
+    return 0 < len(key) <= MOST_KEY_CHARACTERS and key.isprintable()
+
+
+def _storable(detail: str) -> str:
+    words = " ".join(detail.split())[:MOST_DETAIL_CHARACTERS].rstrip()
+    return words.encode("utf-8", "replace").decode()

@@ -178,9 +178,11 @@ def registered_tool_edges(document: GraphDocument, reading: Reading) -> Iterator
         name = _string_argument(expression, "name", 0) or function.name.rpartition(".")[2]
         server = _server(called.child_by_field_name("object"), function.around)
         yield _tool(server, name, target, line_of(decorator), last_line_of(function.node))
-    for scope, call in reading.calls:
-        called = call.child_by_field_name("function")
-        if called is not None and text(called).endswith("add_tool"):
+    for scope, called, is_called in reading.uses:
+        call = called.parent if is_called and text(called).endswith(("add_tool", "Tool")) else None
+        if call is None:
+            continue
+        if text(called).endswith("add_tool"):
             name = _string_argument(call, "name", 1) or _first_name(call)
             server = _server(called.child_by_field_name("object"), scope)
         else:

@@ -230,8 +230,8 @@ class GraphDesk:
 
         The question passes the guard of the published file, in the server's dialect, before it is sent.
         """
-        from sluice.graph.cypher.dialects import NEO4J
         from sluice.graph.cypher.guard import guard
+        from sluice.graph.cypher.parse import NEO4J
 
         began, server = time.monotonic(), _server_of(self._context)
         statement = guard(request.query, request.parameters, request.corpus, request.limit, NEO4J)

@@ -49,7 +49,6 @@ from sluice.graph.extract.python.reading import (
     string_content,
     text,
 )
-from sluice.graph.extract.statements import put_together
 from sluice.graph.extract.tool_lists import registered_tool_edges
 from sluice.text.grammar import parse
 
@@ -64,30 +63,24 @@ _Target = tuple[str, Origin]
 """A qualified name (a bare one with origin NAME), and its origin."""
 
 
-def python_edges(document: GraphDocument, tree: Tree | None = None) -> list[Edge]:
-    """Return the file's definitions, imports, bases, registered tools and references; each edge once, in order.
+def python_edges(document: GraphDocument, tree: Tree | None = None) -> Iterator[Edge]:
+    """Yield the file's definitions, imports, bases, registered tools and references.
 
     Names are bound by Python's rules of scope. A text with errors of syntax is read as far as possible. The file is not
     executed, and only its own text and path count.
     """
     tree = tree or parse("python", document.text.encode("utf-8", "replace"))
     if tree is None:
-        return []
+        return
     stem = _stem(document)
     # A page without a path is named by its id, so that two modules never share a name.
     module = stem.removesuffix(".__init__") or document.document_id
     reading = Reading(tree.root_node, module, stem.rpartition(".")[0])
     inference = Inference(reading)
-    return list(
-        put_together(
-            chain(
-                definition_edges(document, reading, inference),
-                wrapping_edges(document, reading, inference),
-                registered_tool_edges(document, reading),
-                References(reading, inference).edges(document),
-            )
-        )
-    )
+    yield from definition_edges(document, reading, inference)
+    yield from wrapping_edges(document, reading, inference)
+    yield from registered_tool_edges(document, reading)
+    yield from References(reading, inference).edges(document)
 
 
 def _stem(document: GraphDocument) -> str:

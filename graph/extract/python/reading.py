@@ -209,8 +209,6 @@ class Reading:
         """Absolute names that the file imports, and the line."""
         self.stars: list[tuple[str, int]] = []
         """Modules of which everything is imported."""
-        self.calls: list[tuple[Scope, Node]] = []
-        """Calls by which tools may be registered."""
         self._package = package
         self._frames = [_Frame(root.end_byte + 1, self.module)]
         self._read: set[int] = set()
@@ -269,9 +267,6 @@ class Reading:
         links, attributes = chain_of(node)
         self._read.update(part.id for part in (*links, *attributes) if part.type in _NAMES)
         self.use(node, scope, is_called)
-        last = text(attributes[-1] if attributes else node) if is_called and node.type in _NAMES else ""
-        if last in ("Tool", "add_tool") and node.parent is not None:
-            self.calls.append((scope, node.parent))
 
     def _store(self, node: Node, scope: Scope, value: Value) -> None:
         """Record an assignment to an attribute: of the class for `self.x`, else it is a use of the attribute."""

@@ -9,8 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from sluice.contracts.api import DocumentsRequest
-from sluice.graph.cypher.dialects import NEO4J
 from sluice.graph.cypher.guard import guard
+from sluice.graph.cypher.parse import NEO4J
 from sluice.graph.settings import GraphSettings
 from sluice.workers.processes.watches.graph import GraphServerFeed
 from tests.support.api_keys import bearer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import dedent
 
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
+from sluice.graph.extract.extract import put_together
 from sluice.graph.extract.python.edges import python_edges
 
 
@@ -15,7 +16,7 @@ def python_file(text: str, path: str | None = "shop/cart.py", url: str | None = 
 
 def edges_of(text: str, path: str = "shop/cart.py") -> list[Edge]:
     """What the source states."""
-    return python_edges(python_file(text, path))
+    return list(put_together(python_edges(python_file(text, path))))
 
 
 def references(text: str, path: str = "shop/cart.py") -> dict[str, Origin]:

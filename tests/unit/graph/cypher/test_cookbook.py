@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sluice.contracts.graph.api import CypherRequest
-from sluice.graph.cypher.dialects import NEO4J, WRITTEN_OUT, dialect_named
 from sluice.graph.cypher.guard import guard
+from sluice.graph.cypher.parse import NEO4J, WRITTEN_OUT, dialect_named
 from sluice.graph.cypher.run import run_cypher
 from sluice.graph.schema import EDGE_ENDS, NODE_PROPERTIES
 from tests.support.graph.cypher_file import shop_with_cypher

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sluice.contracts.errors import InvalidInput
-from sluice.graph.cypher.dialects import LADYBUG, NEO4J
 from sluice.graph.cypher.guard import Statement, guard
+from sluice.graph.cypher.parse import LADYBUG, NEO4J
 from tests.support.graph.hostile_cypher import REFUSED
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.graph.model import EdgeType, NodeLabel
-from sluice.graph.cypher.dialects import LADYBUG, NEO4J, WRITTEN_OUT, dialect_named
 from sluice.graph.cypher.guard import guard
-from sluice.graph.cypher.parse import parse
+from sluice.graph.cypher.parse import LADYBUG, NEO4J, WRITTEN_OUT, dialect_named, parse
 from tests.support.graph.hostile_cypher import BOUNDED, REFUSED
 
 WORDS = sorted(

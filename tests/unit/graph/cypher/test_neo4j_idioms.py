@@ -9,8 +9,8 @@ import pytest
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.graph.api import CypherRequest
-from sluice.graph.cypher.dialects import NEO4J
 from sluice.graph.cypher.guard import guard
+from sluice.graph.cypher.parse import NEO4J
 from sluice.graph.cypher.run import run_cypher
 from tests.support.graph.cypher_file import shop_with_cypher
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node, unknown
-from sluice.graph.extract.extract import extract_edges, parser_version
-from sluice.graph.extract.statements import MOST_EDGES, MOST_LINES, put_together
+from sluice.graph.extract.extract import MOST_EDGES, MOST_LINES, extract_edges, parser_version, put_together
 
 _LANGUAGES = (None, "en", "python", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp", "yaml")
 _PATHS = (None, "a", "shop/docs/cart.md", "shop/docs/cart.rst", "shop/cart.js", ".mcp.json", "x/mcp/shop.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluice.contracts.graph.model import DocumentRow, GraphDocument
+from sluice.graph.extract.extract import put_together
 from sluice.graph.extract.python.edges import python_edges
 from tests.support.graph_rows import candidates_of
 
@@ -30,7 +31,7 @@ def keeper(f): return f
 def reached(*files: tuple[str, str]) -> dict[str, float]:
     """What the last of the files refers to, and the share of each."""
     documents = [GraphDocument(path, path, None, None, "python", text, {}) for path, text in files]
-    rows = [DocumentRow(one.document_id, one.path, None, None, tuple(python_edges(one))) for one in documents]
+    rows = [DocumentRow(one.document_id, one.path, None, None, put_together(python_edges(one))) for one in documents]
     found: dict[str, float] = {}
     for edge in rows[-1].edges:
         if edge.type.value == "REFERS_TO":

@@ -8,8 +8,8 @@ import pytest
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
-from sluice.graph.cypher.dialects import NEO4J
 from sluice.graph.cypher.guard import guard
+from sluice.graph.cypher.parse import NEO4J
 from sluice.graph.schema import EDGE_PROPERTIES, NODE_PROPERTIES
 from tests.support.bolt.grammar import problems
 from tests.support.bolt.world import WHOLE_EDGES, WHOLE_NODES, connected, defines, document, fake_server, links
