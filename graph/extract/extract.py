@@ -26,7 +26,7 @@ from sluice.text.grammar import has_grammar, parse
 if TYPE_CHECKING:
     from tree_sitter import Tree
 
-_RULES = 6
+_RULES = 7
 """Raised with every change of the edges read from the same text, so that the graph is read anew."""
 _PARSERS = (
     "tree-sitter",

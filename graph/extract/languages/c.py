@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice.graph.extract.languages.rules import Imported, Placed, Rules, text_of
+from sluice.graph.extract.languages.rules import Imported, Placed, Rules, line_of, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -51,14 +51,11 @@ def included(root: Node, path: str | None) -> Iterator[tuple[str, bool, int]]:
             if child.type == "preproc_include":
                 file = text_of(child.child_by_field_name("path"))
                 written = posixpath.normpath(file.strip('"<>').strip()) if len(file) > 2 else ""
-                if written and not written.startswith(".."):
-                    yield written, file.startswith('"'), child.start_point.row + 1
-                elif written:
-                    yield (
-                        posixpath.normpath(posixpath.join(posixpath.dirname(path or ""), written)),
-                        True,
-                        child.start_point.row + 1,
-                    )
+                is_above = written.startswith("..")
+                if is_above:
+                    written = posixpath.normpath(posixpath.join(posixpath.dirname(path or ""), written))
+                if written:
+                    yield written, is_above or file.startswith('"'), line_of(child)
             elif child.type.startswith("preproc_") or child.type == "linkage_specification":
                 waiting.append(child)
 

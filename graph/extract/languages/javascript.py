@@ -66,11 +66,8 @@ def _import(node: Node, path: str | None) -> Iterator[Imported]:
             elif part.type == "namespace_import":
                 yield Imported(text_of(part.named_children[-1]), target, line, is_module=True)
             elif part.type == "named_imports":
-                for one in part.named_children:
-                    name = text_of(one.child_by_field_name("name"))
-                    local = text_of(one.child_by_field_name("alias")) or name
-                    if name:
-                        yield Imported(local, f"{target}.{name}", line_of(one))
+                for name, local, at in _specifiers(part):
+                    yield Imported(local, f"{target}.{name}", at)
 
 
 def _export(node: Node, module: str, path: str | None) -> Iterator[Imported]:
@@ -90,11 +87,16 @@ def _export(node: Node, module: str, path: str | None) -> Iterator[Imported]:
     for clause in node.named_children:
         if clause.type != "export_clause" or not target:
             continue
-        for one in clause.named_children:
-            name = text_of(one.child_by_field_name("name"))
-            alias = text_of(one.child_by_field_name("alias")) or name
-            if name and (source is not None or alias != name):
-                yield Imported("", f"{target}.{name}", line_of(one), exported=alias)
+        for name, alias, at in _specifiers(clause):
+            if source is not None or alias != name:
+                yield Imported("", f"{target}.{name}", at, exported=alias)
+
+
+def _specifiers(clause: Node) -> Iterator[tuple[str, str, int]]:
+    """Yield name, alias (or the name again) and line of each part of `{ a, b as c }`."""
+    for one in clause.named_children:
+        if name := text_of(one.child_by_field_name("name")):
+            yield name, text_of(one.child_by_field_name("alias")) or name, line_of(one)
 
 
 def _required(node: Node, path: str | None) -> Iterator[Imported]:

@@ -25,16 +25,7 @@ from sluice.contracts.graph.model import (
     unknown,
 )
 from sluice.graph.extract.languages.rules import known, line_of, stem_of
-from sluice.graph.extract.python.inference import (
-    KEPT_BY,
-    PROPERTIES,
-    Inference,
-    Kind,
-    Meaning,
-    Meanings,
-    is_builtin,
-    one_of,
-)
+from sluice.graph.extract.python.inference import KEPT_BY, Inference, Kind, Meaning, Meanings, is_builtin, one_of
 from sluice.graph.extract.python.reading import (
     Binding,
     Defined,
@@ -151,16 +142,14 @@ def _pairs(places: list[_Place]) -> tuple[int, ...]:
 def _typed(qualified: str, scope: Scope, bindings: list[Binding], inference: Inference) -> Iterator[Edge]:
     """Yield the types of a variable's values and of a function's results: their members are looked up there.
 
-    Yields too what a variable or a property is another name for, as in `native_str = to_unicode`.
+    Yields too what a variable is another name for, as in `native_str = to_unicode`.
     """
     for binding in bindings if len(bindings) <= _MOST_DEFINITIONS else ():
         if isinstance(binding, Value) and scope.kind is not ScopeKind.FUNCTION:
             found = inference.value(binding)
             same = found if binding.type is None else ()
         elif isinstance(binding, Defined) and binding.scope.kind is ScopeKind.FUNCTION:
-            found = inference.result(binding.scope)
-            is_property = PROPERTIES.intersection(binding.scope.decorators.values())
-            same = inference.returned(binding.scope) if is_property else ()
+            found, same = inference.result(binding.scope), ()
         else:
             continue
         types = (meaning for meaning in found if meaning.kind is Kind.INSTANCE)

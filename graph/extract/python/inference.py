@@ -154,10 +154,6 @@ class Inference:
         """Return the result of a call of the file's function: by its annotation, or else by all return statements."""
         return self._once(function, lambda: self._result(function))
 
-    def returned(self, function: Scope) -> Meanings:
-        """Return the meanings of a function's returned expressions, whatever its annotation says."""
-        return one_of(self.of(node, function) for node in function.returned if node.type != "return_statement")
-
     def value(self, value: Value) -> Meanings:
         """Return the meanings of a name with this value."""
         if value.type is not None:
@@ -211,9 +207,10 @@ class Inference:
             return UNKNOWN if decorators & _MANAGERS else self._annotated(annotation, function)
         if function.is_generator or not decorators <= KEPT_BY:
             return UNKNOWN
-        if any(node.type == "return_statement" for node in function.returned) or not function.returned:
-            return one_of((NOTHING, self.returned(function) or NOTHING))
-        return self.returned(function)
+        returned = [
+            NOTHING if node.type == "return_statement" else self.of(node, function) for node in function.returned
+        ]
+        return one_of(returned) if returned else NOTHING
 
     def _expression(self, node: Node, scope: Scope) -> Meanings:
         match node.type:
