@@ -41,6 +41,8 @@ log = structlog.get_logger(__name__)
 CHILD_MEMORY_BYTES = 1_500_000_000
 """Writable memory of a child of a pool: an ordinary one has 0.3 GB, reading a page of 10 MB takes 0.4, and the largest
 accepted document three times that. The kernel stops a child that needs more, which costs only its document."""
+NICENESS, CHILD_NICENESS = 5, 5
+"""How far what works on documents steps back for what answers, and a child that reads them further still."""
 CHILD_START_SECONDS = 60.0
 """Longest start of a new child: it opens the ledger, for which it may have to wait."""
 
@@ -51,6 +53,8 @@ def run_worker(settings: Settings, name: str) -> None:
     kernel.run_below_init()
     kernel.die_with_parent()
     kernel.limit_heaps()
+    if not {"gate", "query"} & set(stages):
+        os.nice(NICENESS)
     kernel.give_signs_of_life()
     configure_logs(f"sluice-{name}", settings.telemetry)
     process = WorkerProcess(settings, stages, kernel.worker_name(name, os.getpid()))
@@ -122,6 +126,7 @@ def _map_language_model(settings: Settings) -> None:
 def _begin_child(process: WorkerProcess) -> None:
     kernel.die_with_parent(signal.SIGKILL)  # it may hang; its claims are known by its name
     kernel.limit_memory(CHILD_MEMORY_BYTES)
+    os.nice(CHILD_NICENESS)
     faulthandler.register(signal.SIGXCPU, chain=True)  # tells where a reading hung that the kernel ends
     process.become_child()
     process.begin()
