@@ -12,7 +12,7 @@ SQLite ledger, and a schema in the same database for a PostgreSQL one. It is kep
 The steps are written with Alembic's operations; its own table of versions is not used. A change of the tables adds its
 step to `STEPS`, under the version that it leads to; `schema_version` follows by itself:
 
-    STEPS = {8: ..., 9: add_colour_to_runs}
+    STEPS = {9: add_colour_to_runs}
 
     def add_colour_to_runs(operations: Operations) -> None:
         operations.add_column("runs", Column("colour", Text, nullable=False, server_default=""))
@@ -24,6 +24,7 @@ table: the author of such a step writes out, in the step that makes the table, t
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -33,7 +34,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import BigInteger, Column, Connection, Float, Text, insert, inspect, text, update
+from sqlalchemy import BigInteger, Column, Connection, Float, Table, Text, insert, inspect, text, update
 
 from sluice.contracts.errors import Conflict, Unavailable
 from sluice.disk.durable import fsync_path
@@ -45,23 +46,70 @@ if TYPE_CHECKING:
     from alembic.operations import Operations
 
 INITIAL_VERSION = 3
-"""The version of the first schema that was released. Versions that are neither this nor a key of `STEPS` never were."""
+"""The version of the first schema. Ledgers of 1 and 2 were never part of a release."""
 
 
-def add_trust_learning_and_graph(operations: Operations) -> None:
-    """Create the tables of trust, of learning and of the graph, and the columns of pages that are watched."""
-    made = [tables.quarantine, tables.forgotten, tables.citations, tables.outcomes, tables.flags, tables.configurations]
-    made += [tables.defences, tables.rollouts, tables.graph_corpora, tables.graph_documents, tables.graph_edges]
-    metadata.create_all(operations.get_bind(), tables=made, checkfirst=False)
+def add_quarantine(operations: Operations) -> None:
+    """Create the tables of held chunks and of forgotten documents."""
+    _create(operations, tables.quarantine, tables.forgotten)
+
+
+def add_freshness(operations: Operations) -> None:
+    """Create the table of citations, and add the columns that count a page's changes."""
+    _create(operations, tables.citations)
     operations.add_column("pages", Column("checksum", Text))
     operations.add_column("pages", Column("watched_since", Float))
     operations.add_column("pages", Column("asked_at", Float))
     operations.add_column("pages", Column("changes", BigInteger, nullable=False, server_default="0"))
+
+
+def add_learning(operations: Operations) -> None:
+    """Create the tables of outcomes, flags, the gate's steps back, and rollouts of its models."""
+    _create(operations, tables.outcomes, tables.flags, tables.configurations, tables.defences, tables.rollouts)
+
+
+def add_graph(operations: Operations) -> None:
+    """Create the tables of the graph: documents, their edges, and the sums over each corpus."""
+    _create(operations, tables.graph_corpora, tables.graph_documents, tables.graph_edges)
+
+
+def add_owners(operations: Operations) -> None:
+    """Add the owner of each page and outcome, and the corpus and owner of each step back.
+
+    The step that makes the last two tables makes them as they are now: a ledger from before it has them already. A step
+    back of all corpora and owners begins anew, and its end is recorded with the next run of its profile.
+    """
     operations.add_column("pages", Column("owner", Text))
+    connection = operations.get_bind()
+    if any(column["name"] == "owner" for column in inspect(connection).get_columns("outcomes")):
+        return
+    operations.add_column("outcomes", Column("owner", Text, nullable=False, server_default="local"))
+    operations.add_column("outcomes", Column("judged_by", Text))
+    of_run = "SELECT owner FROM runs WHERE runs.run_id = outcomes.run_id"
+    operations.execute(f"UPDATE outcomes SET owner = ({of_run}) WHERE EXISTS ({of_run})")  # noqa: S608
+    before = connection.execute(text("SELECT name, profile, state, tripped_at, changed_at FROM defences"))
+    rows = [dict(row) for row in before.mappings()]
+    for row in rows:
+        if row["name"] in ("satisfaction", "freshness", "latency"):
+            row["state"] = json.dumps(json.loads(row["state"]) | {"configuration": None})
+    operations.drop_table("defences")
+    _create(operations, tables.defences)
+    if rows:
+        connection.execute(insert(tables.defences), rows)
 
 
-STEPS: dict[int, Callable[[Operations], None]] = {8: add_trust_learning_and_graph}
-"""Steps by the version that each leads to, from the released version before it."""
+def _create(operations: Operations, *made: Table) -> None:
+    metadata.create_all(operations.get_bind(), tables=made, checkfirst=False)
+
+
+STEPS: dict[int, Callable[[Operations], None]] = {
+    4: add_quarantine,
+    5: add_freshness,
+    6: add_learning,
+    7: add_graph,
+    8: add_owners,
+}
+"""Steps by the version that each leads to, without a gap after `INITIAL_VERSION`."""
 
 
 def schema_version() -> int:
@@ -104,7 +152,7 @@ def _take_version(connection: Connection) -> int | None:
 
 def _misfit(found: int) -> Conflict:
     """Return the error for a ledger with another schema version, with its remedy."""
-    if found < schema_version() and found not in (INITIAL_VERSION, *STEPS):
+    if found < INITIAL_VERSION:
         return Conflict(
             f"the ledger has schema version {found}, of a Sluice that was never released: "
             "begin a new one with another data directory or ledger_url"
@@ -185,9 +233,8 @@ def _upgrade(connection: Connection, plan: Migration) -> None:
     from alembic.operations import Operations
 
     operations = Operations(MigrationContext.configure(connection))
-    for version in sorted(STEPS):
-        if version > (plan.found or INITIAL_VERSION):
-            STEPS[version](operations)
+    for version in range((plan.found or INITIAL_VERSION) + 1, plan.wanted + 1):
+        STEPS[version](operations)
 
 
 def _is_there(database: Database) -> bool:
@@ -197,7 +244,7 @@ def _is_there(database: Database) -> bool:
 
 def _plan(connection: Connection) -> Migration:
     found = _take_version(connection)
-    if found is not None and found not in (INITIAL_VERSION, *STEPS):
+    if found is not None and not INITIAL_VERSION <= found <= schema_version():
         raise _misfit(found)
     return Migration(found)
 

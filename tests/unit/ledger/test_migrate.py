@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -23,7 +24,8 @@ from sluice.contracts.event import Done
 from sluice.contracts.ingest import CrawlDirected
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Claim, Ledger
-from sluice.ledger.schema.migrate import INITIAL_VERSION, Migration, install, look, migrate, schema_version
+from sluice.ledger.runs import NewRun
+from sluice.ledger.schema.migrate import INITIAL_VERSION, STEPS, Migration, install, look, migrate, schema_version
 from sluice.ledger.schema.tables import metadata
 from tests.support.old_ledger import LATER_VERSION, NOW, fill, install_initial_version, old_ledger_in
 from tests.support.postgresql import empty_schema
@@ -69,6 +71,10 @@ def test_the_first_kept_version_after_all_steps_has_the_tables_of_a_new_ledger(m
     assert look(new) == look(golden) == Migration(schema_version())
 
 
+def test_the_steps_are_without_a_gap() -> None:
+    assert sorted(STEPS) == list(range(INITIAL_VERSION + 1, schema_version() + 1))
+
+
 def test_nothing_differs_from_what_the_schema_declares(make: Make) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
@@ -98,6 +104,41 @@ def test_a_new_ledger_and_one_of_this_version_are_left_alone(make: Make) -> None
     assert _shape(new) == before
 
 
+def test_a_ledger_with_steps_back_of_all_owners_gets_scopes_and_those_begin_anew(make: Make) -> None:
+    """Version 7 had neither owners nor scopes; the position in the runs and the day's lift of cost stay."""
+    database, new = make(), make()
+    for one in (database, new):
+        with one.installing() as connection:
+            install(connection)
+    with Ledger(_url(database)) as ledger:
+        ledger.create_run(NewRun("run_9", "gate", "docs", "0" * 64, "key_a"), [])
+    for statement in (
+        "ALTER TABLE pages DROP COLUMN owner",
+        "ALTER TABLE outcomes DROP COLUMN owner",
+        "ALTER TABLE outcomes DROP COLUMN judged_by",
+        "DROP TABLE defences",
+        "CREATE TABLE defences (name TEXT, profile TEXT, state TEXT NOT NULL, tripped_at FLOAT,"
+        " changed_at FLOAT NOT NULL, PRIMARY KEY (name, profile))",
+        """INSERT INTO defences VALUES ('satisfaction', 'default', '{"configuration": "abc", "bad": 1}', 9.0, 9.0)""",
+        """INSERT INTO defences VALUES ('cost', '*', '{"lifted_day": "2031-05-06"}', NULL, 9.0)""",
+        "INSERT INTO defences VALUES ('position', '*', '[9.0, \"run_9\", 4]', NULL, 9.0)",
+        "INSERT INTO outcomes (run_id, corpus, profile, plan, config_hash, decided_at, changed_at)"
+        " VALUES ('run_9', 'docs', 'default', 'search', '', 9.0, 9.0)",
+        "UPDATE schema_version SET version = 7",
+    ):
+        _execute(database, statement)
+    assert migrate(database, NOW).is_due
+    assert _shape(database) == _shape(new)
+    assert _rows(database, "SELECT owner, judged_by FROM outcomes") == [("key_a", None)]
+    with Ledger(_url(database), clock=NOW.timestamp) as ledger:
+        position, rows = ledger.defences.rows()
+    assert (position.run_id, position.writes) == ("run_9", 4)
+    cost, satisfaction = sorted(rows, key=lambda row: row.name)
+    assert (cost.corpus, cost.owner, json.loads(cost.state)) == ("*", "*", {"lifted_day": "2031-05-06"})
+    assert satisfaction.tripped_at == 9.0
+    assert json.loads(satisfaction.state)["configuration"] is None, "so the next run of the profile begins anew"
+
+
 def test_looking_makes_no_database(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'ledger.sqlite'}")
     assert look(database) == Migration(None)
@@ -109,7 +150,7 @@ def test_a_ledger_of_an_older_version_is_not_opened_and_the_command_that_helps_i
         Ledger(_url(old))
 
 
-@pytest.mark.parametrize("version", [99, 2, 7])
+@pytest.mark.parametrize("version", [99, 2])
 def test_a_ledger_of_a_newer_version_or_of_one_never_released_is_not_touched(old: Database, version: int) -> None:
     _execute(old, f"UPDATE schema_version SET version = {version}")
     before = _shape(old)
