@@ -120,15 +120,12 @@ _LABEL = "label:"
 
 
 def link_edges(document: GraphDocument, pieces: Iterable[Piece]) -> Iterator[Edge]:
-    """Yield LINKS_TO edges of the document's links and of those among `pieces`, with their words.
+    """Yield LINKS_TO edges of the links among `pieces`, with their words.
 
     Also yields RESOLVES_TO edges from the document's own labels. A relative address is resolved against the document's
     path, or else its URL. Fragments are dropped, queries kept.
     """
     source = document_node(document.document_id)
-    for line, url, words in document.links:
-        if (target := link_target(document, url)) is not None:
-            yield Edge(EdgeType.LINKS_TO, source, target, Origin.LINK, (line,), words)
     for piece in pieces:
         if piece.kind is Kind.LINK:
             target = link_target(document, piece.address)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import version
@@ -12,16 +13,19 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from sluice.contracts.document import PageLink
 from sluice.contracts.errors import NotInstalled, needed
 from sluice.contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin
 from sluice.graph.extract.addresses import link_edges, own_addresses
 from sluice.graph.extract.languages.edges import RULES, tagged_edges
 from sluice.graph.extract.markdown import read_comments, read_markdown
 from sluice.graph.extract.mentions import languages_of, mention_edges
-from sluice.graph.extract.prose import Kind, Piece, is_restructured, read_lines, read_restructured
+from sluice.graph.extract.prose import MOST_CHARACTERS as MOST_PROSE
+from sluice.graph.extract.prose import Kind, Piece, read_lines, read_links
 from sluice.graph.extract.python.edges import python_edges
 from sluice.graph.extract.tool_lists import failing_test_edges, is_test_report, may_list_tools, tool_list_edges
 from sluice.text.grammar import has_grammar, parse
+from sluice.text.restructured import is_restructured, read_restructured
 
 if TYPE_CHECKING:
     from tree_sitter import Tree
@@ -79,7 +83,11 @@ def _statements(document: GraphDocument) -> Iterator[Edge]:
     tree = parse(language, document.text.encode("utf-8", "replace")) if has_grammar(language) else None
     if tree is not None:
         yield from python_edges(document, tree) if language == "python" else tagged_edges(document, tree)
-    pieces = list(_pieces(document, tree))
+    document = _as_markdown(document)
+    linked = list(read_links(document.links))
+    named = {(piece.line, piece.text) for piece in linked if piece.kind is Kind.SYMBOL}
+    read = (piece for piece in _pieces(document, tree) if (piece.line, piece.text.partition("(")[0]) not in named)
+    pieces = [*read, *linked]
     yield from link_edges(document, pieces)
     yield from mention_edges(document, pieces, _named_in(language, pieces))
     yield from sample_edges(document, pieces)
@@ -98,9 +106,17 @@ def _pieces(document: GraphDocument, tree: Tree | None) -> Iterator[Piece]:
         return read_comments(tree, language)
     if is_source_code(language) or suffix in _DATA:
         return read_lines(document.text)
-    if suffix in _RESTRUCTURED and (suffix == ".rst" or is_restructured(document.text)):
-        return read_restructured(document.text)
     return read_markdown(document.text)
+
+
+def _as_markdown(document: GraphDocument) -> GraphDocument:
+    """Return a document that was indexed as reStructuredText with the text and links that it would have today."""
+    if _suffix(document) not in _RESTRUCTURED or not is_restructured(document.text):
+        return document
+    read = read_restructured(document.text[:MOST_PROSE])
+    line_ends = [found.start() for found in re.finditer("\n", read.text)]
+    links = (PageLink(bisect_left(line_ends, one) + 1, url, read.text[one:end]) for one, end, url in read.links)
+    return document._replace(text=read.text, links=tuple(links))
 
 
 def _suffix(document: GraphDocument) -> str:

@@ -325,11 +325,11 @@ def _pages(text: str) -> Iterator[Section]:
 
 
 def _markdown_sections(text: str) -> Iterator[Section]:
-    """Yield sections; a heading directly followed by a deeper one shares its section, so no heading stands alone."""
+    """Yield sections; a heading shares that of a heading directly below it which is not higher: none stands alone."""
     stack: list[tuple[int, str]] = []
     start = body = 0
     for heading_start, heading_end, level, title in _headings(text):
-        follows_at_once = body > start and not text[body:heading_start].strip() and stack and level > stack[-1][0]
+        follows_at_once = body > start and not text[body:heading_start].strip() and stack and level >= stack[-1][0]
         if heading_start > start and not follows_at_once:
             yield Section(start, body, heading_start, _path(stack))
             start = heading_start

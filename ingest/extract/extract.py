@@ -4,6 +4,7 @@
     PDF             text, pages parted by form feeds       ingest/extract/pdf.py
     RSS, Atom, XML  one section per item, or plain text    ingest/extract/feeds.py
     Markdown        the words that rendering shows         ingest/extract/markdown_input.py
+    reStructuredText  the same, as Markdown                text/restructured.py
     text            as it is, without invisible characters
     JSON            laid out over lines
     source code     as it is, without the invisible characters that a model could read as a message
@@ -21,12 +22,13 @@ from sluice.contracts.document import Document
 from sluice.contracts.errors import InvalidInput
 from sluice.ingest.extract import media_types
 from sluice.ingest.extract.charset import decode
-from sluice.ingest.extract.extracted import Extracted
+from sluice.ingest.extract.extracted import Extracted, LinkedWords
 from sluice.ingest.extract.feeds import extract_xml
 from sluice.ingest.extract.html.extract_html import extract_html
 from sluice.ingest.extract.markdown_input import extract_markdown
 from sluice.ingest.extract.pdf import extract_pdf
 from sluice.text.hidden import visible, visible_in_its_lines, without_smuggled
+from sluice.text.restructured import is_restructured, read_restructured
 
 __all__ = ["MAX_BODY_BYTES", "Extracted", "extract", "extract_document", "extract_text"]
 
@@ -97,7 +99,16 @@ def _read(text: str, kind: str, url: str | None) -> Extracted:
         return Extracted(text=_laid_out(text), media_type=kind, form="code", code_language="json")
     if kind in (media_types.MARKDOWN, "text/x-markdown"):
         return extract_markdown(text)
-    return Extracted(text=visible_in_its_lines(text), media_type=media_types.PLAIN, form="text")
+    text = visible_in_its_lines(text)
+    if kind in (media_types.RESTRUCTURED, "text/prs.fallenstein.rst") or is_restructured(text):
+        return _restructured(text)
+    return Extracted(text=text, media_type=media_types.PLAIN, form="text")
+
+
+def _restructured(text: str) -> Extracted:
+    read = read_restructured(text)
+    links = tuple(LinkedWords(*link) for link in read.links)
+    return Extracted(read.text, media_types.RESTRUCTURED, "markdown", title=read.title, linked_words=links)
 
 
 def _require_text(kind: str) -> None:

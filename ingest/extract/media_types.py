@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 HTML = "text/html"
 MARKDOWN = "text/markdown"
+RESTRUCTURED = "text/x-rst"
 PLAIN = "text/plain"
 PDF = "application/pdf"
 JSON = "application/json"
@@ -22,7 +23,7 @@ XML = "application/xml"
 LINES_OF_JSON = "application/x-ndjson"
 BINARY = "application/octet-stream"
 
-SUPPORTED = "HTML, XHTML, Markdown, plain text, PDF, JSON, XML, RSS, Atom and source code"
+SUPPORTED = "HTML, XHTML, Markdown, reStructuredText, plain text, PDF, JSON, XML, RSS, Atom and source code"
 
 _SIGNATURES = (
     (b"%PDF-", PDF),

@@ -59,14 +59,19 @@ def _with_ancestors(nodes: Nodes, chosen: Iterable[int]) -> set[int]:
 def _structure_between(nodes: Nodes, visible: Sequence[int], wanted: Collection[int]) -> set[int]:
     """Return headings, lists, tables and code that the library left out between chosen blocks, with their content.
 
-    They are siblings of the chosen blocks, and are not mostly links.
+    They are siblings of the chosen blocks, and are not mostly links. A list of definitions is whole where a part of
+    it is chosen: the library drops terms whose definition has paragraphs, and definitions that have none beside those.
     """
     sizes = counted(nodes, visible)
     left_out: dict[int, list[int]] = {}
     found: set[int] = set()
+    whole_to = 0
     for node in visible:
         parent = nodes.parents[node]
         if node in wanted:
+            if nodes.tags[node] == "dl" and node >= whole_to and sizes.linked[node] * 2 <= sizes.chars[node]:
+                whole_to = nodes.ends[node]
+                found.update(range(node, whole_to))
             if sizes.chars[node]:
                 found.update(left_out.pop(parent, ()))
                 left_out[parent] = []

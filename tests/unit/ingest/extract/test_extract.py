@@ -465,3 +465,13 @@ def test_a_page_without_a_body_element_is_read_all_the_same() -> None:
 @pytest.mark.parametrize("page", ["<html aria-hidden=true><p>words", "<html hidden><main>words</main>", "<nav>a</nav>"])
 def test_a_page_of_which_nothing_is_left_is_empty_and_no_error(page: str) -> None:
     assert (extract(page.encode(), "text/html").text, extract(page.encode(), "text/html").confidence) == ("", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "path"), [("text/plain", "docs/a.rst"), ("text/plain", "a.txt"), ("text/x-rst", None)]
+)
+def test_restructured_text_is_read_as_markdown(media_type: str, path: str | None) -> None:
+    found = extract_text("Carts\n=====\n\n.. function:: pay(sum)\n\n   Pays `now <a.rst>`_.\n", media_type, path=path)
+    assert (found.form, found.media_type, found.title) == ("markdown", "text/x-rst", "Carts")
+    assert found.text.split("\n")[3] == "## `pay(sum)`"
+    assert found.markdown().rstrip().endswith("Pays [now](a.rst).")
