@@ -109,9 +109,10 @@ class _Reading:
         self._styles: list[str] = []
         self._title, self._level, self._module = -1, 0, ""
         self._boxes = [_Box(0)]
-        self._replaced = dict(found.groups() for line in self._lines if (found := _REPLACED.match(line)))
-        found = (_TARGET.match(line.strip()) for line in self._lines if ".. _" in line)
-        self._targets = {_label(one["name"]): one["address"] or "" for one in found if one}
+        replaced = (_REPLACED.match(line) for line in self._lines if "replace::" in line)
+        self._replaced = {one[1]: one[2] for one in replaced if one}
+        targets = (_TARGET.match(line.strip()) for line in self._lines if ".. _" in line)
+        self._targets = {_label(one["name"]): one["address"] or "" for one in targets if one}
 
     def read(self) -> Restructured:
         number = 0
