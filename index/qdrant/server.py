@@ -10,18 +10,13 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
 from sluice.index.settings import QdrantSettings
 
-try:
-    import httpx
+if TYPE_CHECKING:  # importing the client opens a socket
     from qdrant_client import QdrantClient, models
-    from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
-except ImportError as error:
-    problem = "the engine qdrant needs the package qdrant-client"
-    raise InvalidSetting("index.engine", problem, "install sluice[qdrant]") from error
 
 DENSE = "dense"
 TERMS = "terms"
@@ -31,7 +26,7 @@ NUMBERS = ("since", "until", "fetched_at", "ordinal")
 """Payload fields that conditions may name, by their kind of index."""
 
 Payload = Mapping[str, Any]
-Point = models.PointStruct
+Point: TypeAlias = "models.PointStruct"
 Weights = dict[int, float]
 """A sparse vector: the weight of each dimension."""
 
@@ -106,6 +101,14 @@ class ServerCollection:
 
     def create(self, dimension: int) -> None:
         """Create the collection for dense vectors of `dimension`; an existing one is dropped with all of its points."""
+        from qdrant_client import models
+
+        keyword, integer = models.KeywordIndexType.KEYWORD, models.IntegerIndexType.INTEGER
+        schema: dict[str, Any] = {
+            **dict.fromkeys(KEYWORDS, models.KeywordIndexParams(type=keyword)),
+            **dict.fromkeys(PREFIXED, models.KeywordIndexParams(type=keyword, prefix=True)),
+            **dict.fromkeys(NUMBERS, models.IntegerIndexParams(type=integer, lookup=True, range=True)),
+        }
         self.drop()
         with _failures():
             self._client.create_collection(
@@ -115,8 +118,8 @@ class ServerCollection:
                 hnsw_config=models.HnswConfigDiff(**self._hnsw._asdict()) if self._hnsw else None,
                 timeout=self._write_seconds,
             )
-            for name, schema in _schema().items():
-                self._client.create_payload_index(self._name, name, schema, wait=True, timeout=self._write_seconds)
+            for name, kind in schema.items():
+                self._client.create_payload_index(self._name, name, kind, wait=True, timeout=self._write_seconds)
 
     def drop(self) -> None:
         """Remove the collection, if there is one."""
@@ -147,14 +150,17 @@ class ServerCollection:
     def delete(self, where: Condition) -> None:
         """Remove all points that meet `where`."""
         with _failures():
-            selector = models.FilterSelector(filter=_filter(where))
-            self._client.delete(self._name, selector, wait=True, timeout=self._write_seconds)
+            self._client.delete(self._name, _filter(where), wait=True, timeout=self._write_seconds)
 
     def ranked(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
         """Return each search's best hits, best first, in one round trip. Scores are inner products or BM25."""
+        from qdrant_client import models
+
         requests = [
             models.QueryRequest(
-                query=_query(ask),
+                query=models.NearestQuery(
+                    nearest=list(ask.dense) if ask.dense is not None else _sparse(ask.terms or {})
+                ),
                 using=DENSE if ask.dense is not None else TERMS,
                 filter=_filter(ask.where),
                 limit=ask.limit,
@@ -188,6 +194,8 @@ class ServerCollection:
 
     def payload(self, point_id: str) -> Payload | None:
         """Return the payload of one point, or None when there is no such point or no collection."""
+        from qdrant_client.http.exceptions import UnexpectedResponse
+
         if not self._is_there:
             self._is_there = self.exists()
         if not self._is_there:
@@ -228,6 +236,11 @@ def collection_name(corpus: str, settings: QdrantSettings) -> str:
 
 def server_client(settings: QdrantSettings) -> QdrantClient:
     """Return a client of the server at `settings.url`; it connects at its first use."""
+    try:
+        from qdrant_client import QdrantClient
+    except ImportError as error:
+        problem = "the engine qdrant needs the package qdrant-client"
+        raise InvalidSetting("index.engine", problem, "install sluice[qdrant]") from error
     key = settings.api_key.get_secret_value() if settings.api_key else None
     seconds = max(1, round(max(settings.timeout_seconds, settings.write_timeout_seconds)))
     try:
@@ -245,6 +258,9 @@ def list_collections(client: QdrantClient) -> list[str]:
 @contextlib.contextmanager
 def _failures() -> Iterator[None]:
     """Raise the client's errors as the project's own."""
+    import httpx
+    from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
+
     try:
         yield
     except ResponseHandlingException as error:
@@ -260,32 +276,23 @@ def _failures() -> Iterator[None]:
         raise Unavailable(f"the Qdrant server does not answer: {error}") from error
 
 
-def _schema() -> dict[str, Any]:
-    keyword, integer = models.KeywordIndexType.KEYWORD, models.IntegerIndexType.INTEGER
-    return {
-        **dict.fromkeys(KEYWORDS, models.KeywordIndexParams(type=keyword)),
-        **dict.fromkeys(PREFIXED, models.KeywordIndexParams(type=keyword, prefix=True)),
-        **dict.fromkeys(NUMBERS, models.IntegerIndexParams(type=integer, lookup=True, range=True)),
-    }
-
-
 def make_point(
     point_id: str, payload: Payload, dense: Sequence[float] | None = None, terms: Weights | None = None
 ) -> Point:
     """Make a point to store: a payload under an id (a UUID), with or without vectors."""
+    from qdrant_client import models
+
     vectors: dict[str, Any] = {} if dense is None else {DENSE: list(dense)}
     if terms:
         vectors[TERMS] = _sparse(terms)
-    return Point(id=point_id, vector=vectors, payload=dict(payload))
+    return models.PointStruct(id=point_id, vector=vectors, payload=dict(payload))
 
 
 def _sparse(weights: Weights) -> models.SparseVector:
+    from qdrant_client import models
+
     ordered = sorted(weights.items())
     return models.SparseVector(indices=[index for index, _ in ordered], values=[value for _, value in ordered])
-
-
-def _query(ask: SearchRequest) -> Any:
-    return models.NearestQuery(nearest=list(ask.dense) if ask.dense is not None else _sparse(ask.terms or {}))
 
 
 def _hit(found: Any, score: float) -> Hit:
@@ -295,16 +302,16 @@ def _hit(found: Any, score: float) -> Hit:
     return Hit(str(found.id), float(score), found.payload or {}, vectors.get(DENSE), weights)
 
 
-_CONDITIONS: dict[str, Callable[[str, Any], Any]] = {
-    "any": lambda name, values: models.FieldCondition(key=name, match=models.MatchAny(any=list(values))),
-    "prefix": lambda name, value: models.FieldCondition(key=name, match=models.MatchPrefix(prefix=value)),
-    "above": lambda name, value: models.FieldCondition(key=name, range=models.Range(gt=value)),
-    "at_most": lambda name, value: models.FieldCondition(key=name, range=models.Range(lte=value)),
-    "id": lambda _, values: models.HasIdCondition(has_id=list(values)),
-}
-
-
 def _filter(where: Condition) -> models.Filter:
-    must = [_CONDITIONS[test](name, value) for test, name, value in where if test != "absent_or_above"]
-    must_not = [_CONDITIONS["at_most"](name, value) for test, name, value in where if test == "absent_or_above"]
+    from qdrant_client import models
+
+    conditions: dict[str, Callable[[str, Any], Any]] = {
+        "any": lambda name, values: models.FieldCondition(key=name, match=models.MatchAny(any=list(values))),
+        "prefix": lambda name, value: models.FieldCondition(key=name, match=models.MatchPrefix(prefix=value)),
+        "above": lambda name, value: models.FieldCondition(key=name, range=models.Range(gt=value)),
+        "at_most": lambda name, value: models.FieldCondition(key=name, range=models.Range(lte=value)),
+        "id": lambda _, values: models.HasIdCondition(has_id=list(values)),
+    }
+    must = [conditions[test](name, value) for test, name, value in where if test != "absent_or_above"]
+    must_not = [conditions["at_most"](name, value) for test, name, value in where if test == "absent_or_above"]
     return models.Filter(must=must or None, must_not=must_not or None)

@@ -30,7 +30,7 @@ from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.ledger import Ledger
 from sluice.memory.embedded.guarded import sanitise_with_trust
 from sluice.memory.qdrant_schema import collection_name
-from sluice.memory.recall.rank import rank
+from sluice.memory.recall.rank import cleaned, rank
 from sluice.otel import metrics
 from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.runtime.observers import utc_now
@@ -237,8 +237,8 @@ class GateMemory(Step):
     """Recalls what an agent's memory holds on a question, as texts that the gate may count beside the session's.
 
     They show whether the agent knows enough, and are never cited. As they may lower the plan, each text is sanitised
-    once more. A text in which a command is found counts for nothing, as do a learning from which another differs, and
-    an iteration that did not succeed.
+    once more. A text in which a command is found counts for nothing, as do what looks like harmful advice and was not
+    reviewed, a learning from which another differs, and an iteration that did not succeed.
     """
 
     memories: ProjectMemories
@@ -261,8 +261,8 @@ class GateMemory(Step):
         except Unavailable:
             hits = None
         found = rank(state, hits, request.query, top_k=MOST_TEXTS, task_id=None)
-        cleaned = (sanitise_with_trust(one.text) for one in found if _is_settled(one))
-        return tuple(one.text for one in cleaned if one.text and not one.blocked and not one.commands)
+        plain = (one for one in found if _is_settled(one) and not sanitise_with_trust(one.text).commands)
+        return tuple(one.text for one in cleaned(plain, sanitise_with_trust) if not one.to_review)
 
 
 def _is_settled(found: Recollection) -> bool:

@@ -9,6 +9,7 @@ opacity. Letters must stand out from every ground on which they might stand.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -121,6 +122,7 @@ class Cascade:
             for name, (attribute, test) in rule.selector.tests.items():
                 self._tests.setdefault(attribute, set()).add((name, test))
         self._named = frozenset(name for rule in self.sheets.rules for name in rule.selector.names())
+        self._counted = {kind: _places(nodes, kind) for kind in self._tests if kind[0] == ":"}
         self._before = self._elements_before()
         bodies = (nodes.attributes[node] for node, tag in enumerate(nodes.tags) if tag == "body")
         self._link = next((body["link"] for body in bodies if body.get("link")), "")
@@ -156,6 +158,8 @@ class Cascade:
 
     def _element(self, node: int, before: frozenset[str]) -> Element:
         tag, attributes = self._nodes.tags[node], self._nodes.attributes[node]
+        if self._counted:
+            attributes = {**attributes, **{kind: places[node] for kind, places in self._counted.items()}}
         if not attributes:
             return Element(frozenset((tag,)), frozenset((tag,)), before)
         names = [tag, *(f".{name}" for name in (attributes.get("class") or "").split())]
@@ -216,6 +220,18 @@ def hides(style: str) -> bool:
     first = Look(inks=frozenset((BLACK,)), grounds=frozenset((WHITE,)))
     found = _Styler(Sheets(), first, "div", _winners((), (), style)).styled()
     return found is None or not found.shows_text()
+
+
+def _places(nodes: Nodes, kind: str) -> list[str]:
+    """Return each element's place among all of its parent, or those of its type, from 1 on; "" where it is unknown."""
+    counts: Counter[tuple[int, str]] = Counter()
+    found = [""] * len(nodes)
+    for node, tag in enumerate(nodes.tags):
+        if tag and nodes.tags[nodes.parents[node]] != "table":  # a browser puts rows into bodies of their own
+            among = nodes.parents[node], tag if kind.endswith("type") else ""
+            counts[among] += 1
+            found[node] = str(counts[among])
+    return found
 
 
 def _sheets_of(nodes: Nodes) -> Sheets:

@@ -1,7 +1,8 @@
 """Parses selectors, and matches them with elements: surely, perhaps or not at all.
 
 Tags, ids, classes and attributes of an element and of those around it are compared. What else a selector asks for may
-hold: siblings and pseudo-classes make it doubtful. What a reader does (`:hover`, `:focus`) has not happened yet.
+hold: siblings and pseudo-classes make it doubtful. What a reader does (`:hover`, `:focus`) has not happened yet, and a
+rule by places (`:nth-child`) holds of no other place.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import tinycss2
+from tinycss2.nth import parse_nth
 
 from sluice.ingest.extract.css.visibility import split_at_commas, table
 
@@ -20,6 +22,8 @@ NO, MAYBE, YES = 0, 1, 2
 _MOST_PARTS, _MOST_NESTED, _MOST_ALTERNATIVES = 12, 2, 30
 _GENERATED = frozenset(("before", "after"))
 _PARTS_OF_TEXT = frozenset(("first-line", "first-letter", "details-content"))
+_PLACES = {"first-child": ":nth-child", "first-of-type": ":nth-of-type"}
+_PLACES |= {"nth-child": ":nth-child", "nth-of-type": ":nth-of-type"}
 _ANY_OF = frozenset(("is", "where", "matches", "-webkit-any", "-moz-any"))
 _DOUBT = tinycss2.parse_one_component_value("&")
 _NONE: frozenset[str] = frozenset()
@@ -51,7 +55,7 @@ class Compound(NamedTuple):
 
 
 class Test(NamedTuple):
-    """What a selector asks of an attribute."""
+    """What a selector asks of an attribute. `sign` "n": step and offset of its number; none meets all."""
 
     sign: str
     wanted: str
@@ -75,6 +79,10 @@ class Test(NamedTuple):
                 return bool(self.wanted) and actual.endswith(self.wanted)
             case "*=":
                 return bool(self.wanted) and self.wanted in actual
+            case "n":
+                step, offset = map(int, self.wanted.split())
+                ahead = int(actual or offset) - offset
+                return ahead % step == 0 and ahead // step >= 0 if step else ahead == 0
         return True
 
 
@@ -243,8 +251,19 @@ class _Parser:
             self._test("href", "", "")
         elif name == "empty":
             self._is_empty = True
-        else:
+        else:  # a place is doubtful even if it holds: a browser may have mended the markup in another way
             self._is_doubtful = True
+            if name in _PLACES and (formula := _formula(piece)):
+                self._test(_PLACES[name], "n", formula)
+
+
+def _formula(piece: Any) -> str:
+    """Return step and offset of `:nth-child(2n + 1)` as `2 1`; "" for what is no formula alone."""
+    try:
+        formula = parse_nth(piece.arguments) if piece.type == "function" else (0, 1)
+    except (StopIteration, ValueError):  # the parser's own, for `+` alone
+        return ""
+    return f"{formula[0]} {formula[1]}" if formula else ""
 
 
 class Matching:

@@ -130,6 +130,8 @@ HIDING = (
 )
 """Of one element."""
 SHEETS = (
+    "p:nth-of-type(2){display:none}",
+    "main>:nth-child(2n + 1){display:none}",
     "@supports (display:grid){.x{display:none}}",
     ".x{display:none} @supports (foo:bar){.x{display:block}}",
     ".x{display:none} @supports not (display:grid){.x{display:block}}",
@@ -201,6 +203,7 @@ SHOWING = (
     "@media (max-width:600px), (orientation:portrait){.x{display:none}}",
     "@media not all{.x{display:none}} @media (hover:none){.x{display:none}}",
     ".x:hover{display:none} .x:empty{display:none} .x:focus-within{opacity:0} .x::before{display:none}",
+    "p:nth-of-type(3n){display:none} main > .x:first-child{display:none} p:nth-child(4n){display:none}",
     "@layer a{.x{display:none}} .x{display:block}",
     "@layer a{.x{display:none}} @layer b{.x{display:block}}",
     ".x{color:rgb(20% 20% 20%);background:linear-gradient(#fff,#eee)}",
