@@ -7,9 +7,10 @@
     if (style.display === '' || style.display === 'none') return 'display:none';
     const found = [];
     const put = (name, value) => found.push(name + ':' + String(value).replace(/["';]/g, ' '));
-    for (const name of ['visibility', 'color', 'font-size', '-webkit-text-fill-color']) {
-      const value = style.getPropertyValue(name);
-      if (!around || around.getPropertyValue(name) !== value) put(name, value);
+    const inherited = {'visibility': 'visibility', 'color': '-webkit-text-fill-color', 'font-size': 'font-size'};
+    for (const name in inherited) {  // letters are filled with the second colour, which is that of `color` as a rule
+      const value = style.getPropertyValue(inherited[name]);
+      if (!around || around.getPropertyValue(inherited[name]) !== value) put(name, value);
     }
     if (style.opacity <= 0.1) put('opacity', style.opacity);
     if (/opacity|blur|contrast/.test(style.filter)) put('filter', style.filter);
