@@ -124,6 +124,9 @@ class CoverageProbed(Body, queue="gate"):
     `session_term_coverage`. Empty where memory was not read."""
     domain: Annotated[DomainMeasures | None, Field(exclude_if=is_none)] = None
     """Further measurements of the profile's domain; None where the profile gives them no weight."""
+    answerable: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """Probability that the corpus answers the query: the confidence of the answer that it would give now. None in older
+    probes, and where the profile gives it no weight."""
 
 
 class Contribution(Value):

@@ -25,7 +25,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -112,7 +111,7 @@ def decide(
         profile=profile.name,
         profile_version=profile.version,
         config_hash=profile.config_hash,
-        coverage_probability=coverage_probability(signals, profile),
+        coverage_probability=coverage_probability(probed, signals, profile),
         generation=probed.generation,
         policy=policy,
         budget=budget,
@@ -164,9 +163,11 @@ def coverage_score(signals: Signals, profile: Profile) -> float:
     return round(math.fsum(_product(value, weight) for value, weight in weighed), DECIMALS)
 
 
-def coverage_probability(signals: Signals, profile: Profile) -> float | None:
-    """Return the probability that the corpus answers the question, by a logistic of the coverage score. None if the
-    profile has no calibration."""
+def coverage_probability(probed: CoverageProbed, signals: Signals, profile: Profile) -> float | None:
+    """Return the probability that the corpus answers the question: the measured one where the profile weighs it, else
+    by a logistic of the coverage score. None if the profile has no calibration."""
+    if "unanswered" in signals and probed.answerable is not None:
+        return probed.answerable
     if profile.calibration is None:
         return None
     log_odds = profile.calibration.bias - profile.calibration.steepness * coverage_score(signals, profile)
@@ -188,10 +189,10 @@ def depends_on_sentences(request: GateRequested, probed: CoverageProbed, profile
     one does, and no sentence need be embedded. Raises `InvalidInput` as `read_signals` does."""
     if not probed.sentences:
         return False
-    farthest = read_signals(request, probed, profile)
-    features = [replace(one, value=0.0) if one.name == "sentence_dissimilarity" else one for one in farthest.features]
-    nearest = replace(farthest, features=tuple(features))
-    plans = {choose_plan(compute_score(signals, profile), signals, profile) for signals in (farthest, nearest)}
+    nearest = tuple(one.model_copy(update={"similarity": 1.0}) for one in probed.sentences)
+    probes = (probed, probed.model_copy(update={"sentences": nearest}))
+    bounds = [read_signals(request, one, profile) for one in probes]
+    plans = {choose_plan(compute_score(signals, profile), signals, profile) for signals in bounds}
     return len(plans) > 1
 
 

@@ -6,7 +6,7 @@ recomputation bit for bit.
 
 An answer is in one sentence, or in two neighbours, while a passage on the same topic has the question's words
 scattered. So each sentence is measured together with the one before it and with its headings, which resolve "it" and
-"she", and the best few are then compared with the question by their vectors.
+"she".
 """
 
 from __future__ import annotations
@@ -52,9 +52,6 @@ def question_words(language: str | None) -> frozenset[str]:
 
 
 DECIMALS = 6
-SENTENCES_COMPARED = 1
-"""Sentences embedded for one question: a second and third did not separate covered questions better, and each costs
-some 7 ms on one core."""
 RARE_WORDS_ENOUGH = 4.0
 """A sentence with the idf mass of this many words, each found in a single chunk, covers any question. Without the bound
 half of the covered questions of 20 and more words (CACM) count as not covered."""
@@ -226,11 +223,6 @@ def intent_similarity(query_vector: Vector, prototypes: Mapping[str, Vector]) ->
     rows = [_checked(query_vector, prototypes[intent], f"prototypes.{intent}") for intent in intents]
     cosines = iter(_cosines(query_vector, np.concatenate(rows), "prototypes"))
     return {intent: max(islice(cosines, len(prototypes[intent])), default=0.0) for intent in intents}
-
-
-def sentence_similarities(query_vector: Vector, sentence_vectors: Vector) -> tuple[float, ...]:
-    """Return the cosine of the query (d,) to each sentence (n, d), in order."""
-    return tuple(_cosines(query_vector, sentence_vectors, "sentences"))
 
 
 def session_measures(

@@ -56,6 +56,7 @@ class Weights(Value):
     session_sufficiency: Relief
     sentence_dissimilarity: LaterNeed = None
     sentence_missing_terms: LaterNeed = None
+    unanswered: LaterNeed = None
     mention_velocity: LaterNeed = None
     dependency_drift: LaterNeed = None
     failing_tests: LaterNeed = None
@@ -99,7 +100,8 @@ class TalkModel(Value):
 
 
 class Calibration(Value):
-    """Probability of an answer in the corpus: 1 / (1 + exp(-(bias - steepness x coverage score)))."""
+    """Probability of an answer in the corpus: 1 / (1 + exp(-(bias - steepness x coverage score))), and, the other way
+    round, the coverage score of a probability that was measured (`gate.signals`)."""
 
     bias: FiniteFloat
     steepness: Need

@@ -17,6 +17,7 @@ and, if the profile weighs them (older profiles do not):
                             "covered"
     sentence_missing_terms  share of the question's idf mass that no sentence of the top hits has, with the one
                             before it and its headings
+    unanswered              how improbable it is that the corpus answers, as the coverage score with that probability
 
 and for one domain (`gate.domains`), measured and weighed if its profile requests it:
 
@@ -60,6 +61,7 @@ COVERAGE_FEATURES = (
     "missing_terms",
     "sentence_dissimilarity",
     "sentence_missing_terms",
+    "unanswered",
     "flat_ranking",
     "even_similarity",
     "thin_sources",
@@ -172,6 +174,8 @@ def _sentence_features(probed: CoverageProbed, similarities: list[float], profil
         yield _sentence_dissimilarity(probed, similarities, profile.scales)
     if profile.weights.sentence_missing_terms is not None:
         yield _sentence_missing_terms(probed)
+    if profile.weights.unanswered is not None:
+        yield _unanswered(probed, similarities, profile)
 
 
 def _domain_features(probed: CoverageProbed, kind: QuestionKind, profile: Profile) -> Iterator[Feature]:
@@ -208,6 +212,25 @@ def _sentence_missing_terms(probed: CoverageProbed) -> Feature:
         return Feature(name, _rest(compute_coverage(probed.terms)), "no sentences; of the best passage")
     best = max(one.term_coverage for one in probed.sentences)
     return Feature(name, _rest(best), f"{best:.2f} of the question's terms in one sentence and the one before")
+
+
+LEAST_PROBABILITY = 1e-4
+"""As confidences are rounded."""
+
+
+def _unanswered(probed: CoverageProbed, similarities: list[float], profile: Profile) -> Feature:
+    """Rate the probability that the corpus answers; in a probe of an earlier release, the best sentence."""
+    name, calibration = "unanswered", profile.calibration
+    if probed.answerable is None or calibration is None:
+        farness, missing = (
+            _sentence_dissimilarity(probed, similarities, profile.scales),
+            _sentence_missing_terms(probed),
+        )
+        return Feature(name, round((farness.value + missing.value) / 2, DECIMALS), f"{farness.raw}; {missing.raw}")
+    probable = min(max(probed.answerable, LEAST_PROBABILITY), 1 - LEAST_PROBABILITY)
+    score = (calibration.bias - math.log(probable / (1 - probable))) / calibration.steepness
+    raw = f"the corpus answers with a probability of {probed.answerable:.2f}"
+    return Feature(name, ramp(score, 0.0, 1.0), raw)
 
 
 def _flat_ranking(similarities: list[float], scales: Scales) -> Feature:

@@ -1,14 +1,17 @@
 """Estimates the probability that a passage answers a question, and describes the limits of weak answers.
 
-    log-odds = bias + cosine · c + coverage · s - chunks · ln N
+    log-odds = bias + closeness · c + coverage · s - chunks · ln N
 
-c is the cosine of question and passage, s the share of the question's words that the passage holds (by rarity), N the
-number of chunks in the corpus: among more chunks, chance alone finds a nearer one. The probability rises with c and s
-and falls with N. An answer is as confident as its best passage.
+c is the closeness of question and passage, s the share of the question's words that the passage holds (by rarity), N
+the number of chunks in the corpus: among more chunks, chance alone finds a nearer one. The probability rises with c and
+s and falls with N. An answer is as confident as its best passage.
 
-The formula is fitted by `python -m bench.confidence` on questions whose passage is present, was removed, or whose topic
-was removed; docs/decisions/0019-confidence.md has the measurements, and the features that were tried and left out (gaps
-to the following hits, standing against the candidates, BM25, agreement of the retrievers, number of words).
+Closeness has two grades. Every passage has the cosine of its vector. The best one is then read closely: each token of
+the question is compared with those of the passage's best sentences (`ingest.embed.minilm.MiniLM.match_tokens`), which
+tells an answer from a passage on the same topic, and its closeness is the mean of both. No other passage is surer.
+
+The formulas are fitted by `python -m bench.confidence` on questions whose passage is present, was removed, or whose
+topic was removed; docs/decisions/0019-confidence.md has the measurements, and the features that were left out.
 
 Features without a labelled collection (trust, age, independent sources) move the log-odds by bounded, monotone shifts,
 which are chosen and not fitted: each moves an even chance by 12 points at most, and all are 0 where nothing is known.
@@ -18,13 +21,13 @@ which are chosen and not fitted: each moves an even chance by 12 points at most,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from types import MappingProxyType
 from typing import NamedTuple
 
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
+from sluice.text.words import cut_sentences
 
 CALIBRATED_MODELS = ("all-MiniLM-L6-v2/",)
 """Fingerprint prefixes of the models whose cosines the formula is fitted to; other models have another scale."""
@@ -39,19 +42,24 @@ class Formula(NamedTuple):
     """The weights of one formula."""
 
     bias: float
-    cosine: float
+    closeness: float
     coverage: float
     chunks: float
 
-    def log_odds(self, cosine: float, coverage: float, chunk_count: int) -> float:
+    def log_odds(self, closeness: float, coverage: float, chunk_count: int) -> float:
         """Return the log-odds that a passage with these figures answers, in a corpus of `chunk_count` chunks."""
-        return self.bias + self.cosine * cosine + self.coverage * coverage - self.chunks * math.log(max(1, chunk_count))
+        size = math.log(max(1, chunk_count))
+        return self.bias + self.closeness * closeness + self.coverage * coverage - self.chunks * size
 
 
-BY_MEANING = Formula(bias=-3.87, cosine=6.98, coverage=2.86, chunks=0.24)
+BY_TOKENS = Formula(bias=-4.5, closeness=8.35, coverage=2.95, chunks=0.26)
+"""Weights for a passage that was read closely: its closeness is the mean of the cosines of vectors and of tokens."""
+BY_MEANING = Formula(bias=-3.87, closeness=6.98, coverage=2.86, chunks=0.24)
 """Weights for cosines of a calibrated model."""
-BY_WORDS = Formula(bias=-1.74, cosine=0.0, coverage=4.27, chunks=0.13)
-"""Weights for a question without a vector, or with vectors of another model: by words alone."""
+BY_WORDS = Formula(bias=-1.74, closeness=0.0, coverage=4.27, chunks=0.13)
+"""Weights for words alone: of a question without a vector, or with one of another model, or in another language."""
+WORTH_READING = 0.05
+"""Probability by its vector below which the best passage is not read closely, which takes some 10 ms of one core."""
 
 
 def probability(log_odds: float) -> float:
@@ -61,7 +69,9 @@ def probability(log_odds: float) -> float:
 
 RARE_WORDS_ENOUGH = 4.0
 """Rarity that is enough for any question, counted in words that only one chunk has: no passage repeats every word of a
-question of thirty words. The gate bounds its sentences in the same way (`gate.sentences`)."""
+question of thirty words. The gate bounds its sentences in the same way (`gate.probe`)."""
+WINDOW_CHARACTERS = 260
+"""Length of the sentences of a passage that are read closely: some two."""
 
 Analyse = Callable[[str, str | None], Collection[str]]
 """Returns the terms of a text in a language (None for unknown), as the index has them: lower case, stemmed."""
@@ -84,11 +94,38 @@ class CoverageMeter:
         if self._enough <= 0:
             return 1.0
         parts = (passage.title, *passage.section_path, passage.symbol_path, passage.text)
-        text = "\n".join(part for part in parts if part)
-        held = frozenset(self._analyse(text, passage.language))
-        terms_of = self._in_language(passage.language)
-        mass = sum([rarity for word, rarity in self._words.items() if terms_of[word] and terms_of[word] <= held])
-        return min(1.0, mass / self._enough)
+        return min(1.0, self._mass("\n".join(part for part in parts if part), passage.language) / self._enough)
+
+    def window(self, passage: RetrievedChunk) -> str:
+        """Return the part of a passage in which an answer stands most likely, after its headings.
+
+        That is the sentence with most of the question's words, counted with the sentence before it, and the sentences
+        around it up to `WINDOW_CHARACTERS`. A sentence that asks cannot answer.
+        """
+        sentences = [one[:WINDOW_CHARACTERS] for one in cut_sentences(passage.text)] or [""]
+
+        def rate(place: int) -> tuple[bool, float, float]:
+            alone = sentences[place]
+            pair = "\n".join(sentences[max(0, place - 1) : place + 1])
+            masses = self._mass(pair, passage.language), self._mass(alone, passage.language)
+            return not alone.endswith(("?", "？")), *masses
+
+        start = max(range(len(sentences)), key=rate)
+        end, room = start + 1, WINDOW_CHARACTERS - len(sentences[start])
+        while room > 0 and (start > 0 or end < len(sentences)):
+            if start > 0:
+                start -= 1
+                room -= len(sentences[start])
+            if room > 0 and end < len(sentences):
+                room -= len(sentences[end])
+                end += 1
+        headings = (part for part in (passage.title, *passage.section_path) if part)
+        return ". ".join([*headings, " ".join(sentences[start:end])])
+
+    def _mass(self, text: str, language: str | None) -> float:
+        """Return the sum of the rarities of the question's words that a text holds."""
+        held, terms_of = frozenset(self._analyse(text, language)), self._in_language(language)
+        return math.fsum(rarity for word, rarity in self._words.items() if terms_of[word] and terms_of[word] <= held)
 
     def _in_language(self, language: str | None) -> Mapping[str, frozenset[str]]:
         """Return the terms of each word in the analysis of a language."""
@@ -129,16 +166,13 @@ EVEN, UNLIKELY = 0.4, 0.2
 """Below `EVEN` the answer is probably not in the corpus, below `UNLIKELY` not even its topic."""
 
 
-def describe_limits(confidence: float | None, *, is_by_words: bool) -> str | None:
+def describe_limits(confidence: float, ground: str = "") -> str | None:
     """Return a sentence on the limits of an answer with this confidence; None where none is needed.
 
-    Confidence is None if question or passages are not in English. With `is_by_words` it rests on words alone.
+    `ground` is told if the confidence does not rest on everything, such as " by the question's words alone".
     """
-    if confidence is None:
-        return "Confidence not known: question or passages seem not to be in English, for which alone it is calibrated."
     if confidence >= LIMITED_BELOW:
         return None
-    ground = " by the question's words alone" if is_by_words else ""
     return f"Confidence {math.floor(100 * confidence)} %{ground}: {_reason(confidence)}."
 
 
@@ -158,17 +192,8 @@ READ_CHARACTERS = 400
 """Number of a passage's first characters that are checked for being English."""
 
 
-class Basis(Enum):
-    """Kinds of evidence that a confidence rests on."""
-
-    MEANING = auto()
-    """The vectors of a calibrated model, and words."""
-    WORDS = auto()
-    """Words alone: the question has no vector, or one of a model whose cosines the formula is not fitted to. Nothing is
-    dropped, as the right passage may use other words."""
-    NONE = auto()
-    """The question is in a language that neither model nor formula supports: nothing is judged or dropped. The same
-    holds for single passages in another language, for any question."""
+BY_WORDS_ALONE = " by the question's words alone"
+NOT_ENGLISH = f"{BY_WORDS_ALONE}, as question or passages seem not to be in English, the language of the model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,18 +215,22 @@ class Asked:
     """Returns whether a text may be English, for passages whose document is of another language."""
     site_of: Callable[[str], str | None]
     """Returns the registrable domain of a URL; None for a URL without one."""
-
-    @property
-    def basis(self) -> Basis:
-        """Evidence that the confidence rests on."""
-        if not self.is_english:
-            return Basis.NONE
-        return Basis.MEANING if is_calibrated(self.model_fingerprint) else Basis.WORDS
+    match_tokens: Callable[[str], float | None] = lambda passage: None
+    """Returns how well a text matches the question, token by token; None where the model does not tell."""
 
     @property
     def may_drop(self) -> bool:
-        """Whether the formula fits the question well enough for passages of low confidence to be left out."""
-        return self.basis is Basis.MEANING
+        """Whether passages of low confidence may be left out: not where other vectors found what the words do not
+        show."""
+        return is_calibrated(self.model_fingerprint)
+
+    def is_known_language(self, passage: RetrievedChunk) -> bool:
+        """Return whether question and passage are in the language of the model, by the passage's recorded language and
+        its beginning."""
+        code = (passage.language or ENGLISH).partition("-")[0].lower()
+        is_natural = len(code) == len(ENGLISH)  # the names of programming languages are longer
+        is_foreign = is_natural and code != ENGLISH and not self.may_be_english(passage.text[:READ_CHARACTERS])
+        return self.is_english and not is_foreign
 
 
 def judge(found: Retrieval, asked: Asked, sources: Mapping[str, str] = MappingProxyType({})) -> Retrieval:
@@ -211,67 +240,75 @@ def judge(found: Retrieval, asked: Asked, sources: Mapping[str, str] = MappingPr
     """
     if not found.chunks:
         return found
-    basis = asked.basis
-    chunks = found.chunks if basis is Basis.NONE else _judge_passages(found, asked, basis)
-    known = {chunk.chunk_id: chunk.confidence for chunk in chunks if chunk.confidence is not None}
-    surer = {one for one, source in sources.items() if known.get(one, 0.0) > known.get(source, 1.0)}
+    known = [asked.is_known_language(chunk) for chunk in found.chunks]
+    judged = _judge_passages(found, asked, known)
+    sure = {chunk.chunk_id: chunk.confidence or 0.0 for chunk in judged}
+    surer = {one for one, source in sources.items() if sure.get(one, 0.0) > sure.get(source, 1.0)}
     chunks = tuple(
-        chunk.model_copy(update={"confidence": known[sources[chunk.chunk_id]]}) if chunk.chunk_id in surer else chunk
-        for chunk in chunks
+        chunk.model_copy(update={"confidence": sure[sources[chunk.chunk_id]]}) if chunk.chunk_id in surer else chunk
+        for chunk in judged
     )
     unmarked = [chunk for chunk in chunks if not chunk.is_flood] or chunks
-    best = max((chunk.confidence for chunk in unmarked if chunk.confidence is not None), default=None)
-    limits = describe_limits(best, is_by_words=basis is not Basis.MEANING)
-    metadata = found.metadata.model_copy(update={"confidence": best, "limits": limits})
+    best = max(unmarked, key=lambda chunk: chunk.confidence or 0.0)
+    ground = "" if asked.may_drop else BY_WORDS_ALONE
+    if not known[chunks.index(best)]:
+        ground = NOT_ENGLISH
+    limits = describe_limits(best.confidence or 0.0, ground)
+    metadata = found.metadata.model_copy(update={"confidence": best.confidence, "limits": limits})
     return found.model_copy(update={"chunks": chunks, "metadata": metadata})
 
 
-def _judge_passages(found: Retrieval, asked: Asked, basis: Basis) -> tuple[RetrievedChunk, ...]:
-    """Return the passages with their confidence, raised by other independent sources; None in another language.
+def _judge_passages(found: Retrieval, asked: Asked, known: Sequence[bool]) -> list[RetrievedChunk]:
+    """Return the passages with their confidence, raised by other independent sources.
 
     A passage that was made for the question raises no other's, and itself has that of one that hardly answers.
     """
-    meter = CoverageMeter(asked.words, asked.rarest, asked.analyse)
     freshness = {score.chunk_id: score.factors.time_freshness for score in found.metadata.trust_scores}
-    odds_of = {
-        chunk.chunk_id: _log_odds(chunk, meter.share(chunk), asked.chunk_count, basis)
-        + shift_by_trust(chunk.trust)
-        + shift_by_age(freshness.get(chunk.chunk_id, 1.0))
-        for chunk in found.chunks
-        if not _is_foreign(chunk, asked)
-    }
+    odds_of = [
+        odds + shift_by_trust(chunk.trust) + shift_by_age(freshness.get(chunk.chunk_id, 1.0))
+        for chunk, odds in zip(found.chunks, _log_odds(found.chunks, asked, known), strict=True)
+    ]
     sites = [_site(chunk, asked) for chunk in found.chunks]
     probable = {
         site
-        for chunk, site in zip(found.chunks, sites, strict=True)
-        if site
-        and not chunk.is_flood
-        and chunk.chunk_id in odds_of
-        and probability(odds_of[chunk.chunk_id]) >= PROBABLE
+        for chunk, site, odds in zip(found.chunks, sites, odds_of, strict=True)
+        if site and not chunk.is_flood and probability(odds) >= PROBABLE
     }
     judged = []
-    for chunk, site in zip(found.chunks, sites, strict=True):
-        if chunk.chunk_id in odds_of:
-            odds = odds_of[chunk.chunk_id] + shift_by_sources(len(probable - {site}) if site else 0)
-            chance = min(round(probability(odds), DECIMALS), UNLIKELY if chunk.is_flood else 1.0)
-            judged.append(chunk.model_copy(update={"confidence": chance}))
-        else:
-            judged.append(chunk)
-    return tuple(judged)
+    for chunk, site, odds in zip(found.chunks, sites, odds_of, strict=True):
+        raised = odds + shift_by_sources(len(probable - {site}) if site else 0)
+        chance = min(round(probability(raised), DECIMALS), UNLIKELY if chunk.is_flood else 1.0)
+        judged.append(chunk.model_copy(update={"confidence": chance}))
+    return judged
 
 
-def _log_odds(chunk: RetrievedChunk, coverage: float, chunk_count: int, basis: Basis) -> float:
-    """Return the log-odds that a passage answers. One without a vector is judged by its words."""
-    if basis is Basis.WORDS or chunk.dense_distance is None:
-        return BY_WORDS.log_odds(0.0, coverage, chunk_count)
-    return BY_MEANING.log_odds(1.0 - chunk.dense_distance, coverage, chunk_count)
-
-
-def _is_foreign(chunk: RetrievedChunk, asked: Asked) -> bool:
-    """Return whether a passage is in another natural language, by its recorded language and its beginning."""
-    code = (chunk.language or ENGLISH).partition("-")[0].lower()
-    is_natural = len(code) == len(ENGLISH)  # the names of programming languages are longer
-    return is_natural and code != ENGLISH and not asked.may_be_english(chunk.text[:READ_CHARACTERS])
+def _log_odds(chunks: Sequence[RetrievedChunk], asked: Asked, known: Sequence[bool]) -> list[float]:
+    """Return the log-odds that each passage answers: by words without a vector or in an unknown language, by meaning
+    otherwise; of the best ones, by their tokens."""
+    meter, count = CoverageMeter(asked.words, asked.rarest, asked.analyse), asked.chunk_count
+    shares = [meter.share(chunk) for chunk in chunks]
+    by_model = [is_known and asked.may_drop for is_known in known]
+    odds = [
+        BY_MEANING.log_odds(1.0 - chunk.dense_distance, share, count)
+        if is_by_model and chunk.dense_distance is not None
+        else BY_WORDS.log_odds(0.0, share, count)
+        for chunk, share, is_by_model in zip(chunks, shares, by_model, strict=True)
+    ]
+    best = max(
+        (place for place, chunk in enumerate(chunks) if by_model[place] and not chunk.is_flood),
+        key=lambda place: odds[place],
+        default=None,
+    )
+    if best is None or probability(odds[best]) < WORTH_READING:
+        return odds
+    match = asked.match_tokens(meter.window(chunks[best]))
+    if match is None:
+        return odds
+    distance = chunks[best].dense_distance
+    closeness = match if distance is None else (match + 1.0 - distance) / 2
+    most = BY_TOKENS.log_odds(closeness, shares[best], count)
+    odds = [min(own, most) if is_by_model else own for own, is_by_model in zip(odds, by_model, strict=True)]
+    return [*odds[:best], most, *odds[best + 1 :]]
 
 
 def _site(chunk: RetrievedChunk, asked: Asked) -> str | None:

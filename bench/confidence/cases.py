@@ -13,6 +13,7 @@ chance depends on it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,8 +29,9 @@ from sluice.gate.probe import question_terms
 from sluice.index.terms.analysis import analyse, analyse_question
 from sluice.index.terms.terms import weigh_repeats
 from sluice.ingest.embed.cache import CachedEmbedder
+from sluice.ingest.embed.minilm import MiniLM
 from sluice.text.words import inverse_document_frequency
-from sluice.trust.confidence import CoverageMeter
+from sluice.trust.confidence import BY_MEANING, WORTH_READING, CoverageMeter, probability
 
 PASSAGES = 8
 """As many as an answer has by default."""
@@ -51,7 +53,10 @@ SEED = 11
 
 @dataclass(frozen=True)
 class Case:
-    """One question against one state of a corpus. `figures` has a row of cosine and coverage for each passage found."""
+    """One question against one state of a corpus. `figures` has a row of cosine and coverage for each passage found.
+
+    `match` is that of the tokens of the best passage, by the vectors that the product has; NaN where it is not read.
+    """
 
     collection: str
     kind: str
@@ -60,6 +65,7 @@ class Case:
     chunk_count: int
     figures: Floats
     relevant: NDArray[np.bool_]
+    match: float = math.nan
 
     @property
     def answered(self) -> bool:
@@ -70,12 +76,14 @@ class Case:
 def read_cases(data_dir: Path, embedder: CachedEmbedder) -> Iterator[Case]:
     """The cases of every collection in which a passage was found, always the same."""
     strangers: Sequence[Question] = ()
+    model = embedder.model_of(embedder.fingerprint)
+    assert isinstance(model, MiniLM)
     for name, count in COLLECTIONS.items():
         folder = data_dir / name
         questions = read_questions(folder / "queries.jsonl", count, embedder, read_answers(folder))
         strangers = strangers or questions
         corpus = Corpus(folder, frozenset(), 10**9, embedder)
-        viewer = _Viewer(name, corpus)
+        viewer = _Viewer(name, corpus, model)
         yield from (case for case in _cases_of(viewer, questions, strangers) if len(case.figures))
         if (folder / "unanswerable.jsonl").exists():
             everything = np.ones(len(corpus.texts), dtype=bool)
@@ -124,8 +132,9 @@ def _choose(random: np.random.Generator, among: Present, count: int) -> Present:
 class _Viewer:
     """One collection as the product's retrievers and its confidence see it."""
 
-    def __init__(self, name: str, corpus: Corpus) -> None:
+    def __init__(self, name: str, corpus: Corpus, model: MiniLM) -> None:
         self.name, self.corpus = name, corpus
+        self._match = lru_cache(maxsize=None)(model.match_tokens)
         self._analyse = lru_cache(maxsize=50_000)(lambda text, language: analyse(text))
         self._passage = lru_cache(maxsize=None)(self._make_passage)
 
@@ -138,9 +147,14 @@ class _Viewer:
             for word in question_terms(question.text)
         }
         meter = CoverageMeter(words, inverse_document_frequency(count, 1), self._analyse)
-        figures = [(float(cosines[row]), meter.share(self._passage(row))) for row in best]
+        passages = [self._passage(row) for row in best]
+        figures = np.array([(float(cosines[row]), meter.share(one)) for row, one in zip(best, passages, strict=True)])
         relevant = corpus.owned_by(question.answers)[best] if kind == "covered" else np.zeros(len(best), dtype=bool)
-        return Case(self.name, kind, topic, number, count, np.array(figures).reshape(-1, 2), relevant)
+        match = math.nan
+        odds = [BY_MEANING.log_odds(cosine, share, count) for cosine, share in figures]
+        if odds and probability(max(odds)) >= WORTH_READING:
+            match = self._match(question.text, meter.window(passages[int(np.argmax(odds))]))
+        return Case(self.name, kind, topic, number, count, figures.reshape(-1, 2), relevant, match)
 
     def _rank(self, question: Question, present: Present) -> tuple[Floats, list[int]]:
         """Each chunk's cosine, and the best chunks in the order of the product's fusion (`index.search.fusion`)."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.confidence.cases import Case
 from bench.gate.measures import Floats, logistic
-from sluice.trust.confidence import Formula
+from sluice.trust.confidence import BY_MEANING, Formula
 
 SHARES = {"covered": 2.0, "near": 0.5, "unanswerable": 0.5, "far": 0.5, "stranger": 0.5}
 """Assumed of the questions that a corpus meets: half are covered, and of the others half miss the topic and half the
@@ -31,7 +31,7 @@ def fit_formula(cases: Sequence[Case], *, by_meaning: bool, start: Formula) -> F
     rows = [_inputs_of(case) for case in cases]
     happened = np.array([case.answered for case in cases])
     importance = weigh(cases)
-    weights = np.array([start.bias, start.cosine, start.coverage, -start.chunks])
+    weights = np.array([start.bias, start.closeness, start.coverage, -start.chunks])
     for _ in range(ROUNDS):
         best = np.array([own[np.argmax(own @ weights[1:])] for own in rows])
         inputs = best[:, columns]
@@ -41,8 +41,30 @@ def fit_formula(cases: Sequence[Case], *, by_meaning: bool, start: Formula) -> F
         weights = np.zeros(4)
         weights[0] = fitted[0] - float(slopes @ middle)
         weights[[1 + column for column in columns]] = slopes
-    bias, cosine, coverage, chunks = (round(float(weight), 2) for weight in weights)
-    return Formula(bias, cosine, coverage, -chunks)
+    bias, closeness, coverage, chunks = (round(float(weight), 2) for weight in weights)
+    return Formula(bias, closeness, coverage, -chunks)
+
+
+def fit_by_tokens(cases: Sequence[Case]) -> Formula:
+    """The formula of the passages that are read closely."""
+    read = [case for case in cases if not np.isnan(case.match)]
+    inputs = np.array([(_closeness(case), *_inputs_of(case)[_best(case)][1:]) for case in read])
+    middle, spread = inputs.mean(axis=0), inputs.std(axis=0)
+    happened, importance = np.array([case.answered for case in read]), weigh(cases)
+    kept = np.array([not np.isnan(case.match) for case in cases])
+    fitted = logistic((inputs - middle) / spread, happened, ridge=RIDGE, importance=importance[kept])
+    slopes = fitted[1:] / spread
+    closeness, coverage, chunks = (round(float(slope), 2) for slope in slopes)
+    return Formula(round(float(fitted[0] - slopes @ middle), 2), closeness, coverage, -chunks)
+
+
+def _closeness(case: Case) -> float:
+    """That of the best passage, which was read: the mean of its cosine and the match of its tokens."""
+    return float(case.figures[_best(case), 0] + case.match) / 2
+
+
+def _best(case: Case) -> int:
+    return int(np.argmax(log_odds_of_passages(case, BY_MEANING)))
 
 
 def _inputs_of(case: Case) -> Floats:
@@ -55,9 +77,16 @@ def log_odds_of_passages(case: Case, formula: Formula) -> Floats:
     return np.array([formula.log_odds(cosine, coverage, case.chunk_count) for cosine, coverage in case.figures])
 
 
-def log_odds_of_answers(cases: Sequence[Case], formula: Formula) -> Floats:
-    """One for each case: that of its best passage."""
-    return np.array([log_odds_of_passages(case, formula).max() for case in cases])
+def log_odds_of_answers(cases: Sequence[Case], formula: Formula, by_tokens: Formula | None = None) -> Floats:
+    """One for each case: that of its best passage, by tokens where it was read closely."""
+    return np.array(
+        [
+            log_odds_of_passages(case, formula).max()
+            if by_tokens is None or np.isnan(case.match)
+            else by_tokens.log_odds(_closeness(case), case.figures[_best(case), 1], case.chunk_count)
+            for case in cases
+        ]
+    )
 
 
 def fit_isotonic(log_odds: Floats, happened: Floats, importance: Floats) -> tuple[Floats, Floats]:

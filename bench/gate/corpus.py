@@ -21,15 +21,7 @@ from bench.gate.measures import Floats
 from sluice.contracts.document import Document, Provenance
 from sluice.contracts.gate import CoverageProbed, ProbeHit, ProbeSentence
 from sluice.evaluation.retrieval.cases import read_documents
-from sluice.gate.probe import (
-    SENTENCES_COMPARED,
-    Passage,
-    choose_sentences,
-    enough_mass,
-    question_terms,
-    sentence_similarities,
-    term_coverage,
-)
+from sluice.gate.probe import Passage, choose_sentences, enough_mass, question_terms, term_coverage
 from sluice.index.settings import QuerySettings
 from sluice.index.terms.analysis import analyse, extract_content_terms
 from sluice.index.terms.terms import USUAL_BOOSTS
@@ -133,9 +125,9 @@ class Corpus:
         cosines, top = self._rank(question, present)
         passages = [Passage(str(row), self.titles[row], self.texts[row], analyse) for row in top[:READ_HITS]]
         terms = term_coverage(words, frequencies, count, passages)
-        chosen = choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(count))
+        chosen = choose_sentences(terms, passages, 1, enough_mass(count))
         vectors = embed([sentence.text for sentence in chosen], self._embedder)
-        similarities = sentence_similarities(question.vector, vectors) if chosen else ()
+        similarities = [round(float(vector @ question.vector), 6) for vector in vectors]
         return CoverageProbed(
             generation="bench",
             chunk_count=count,

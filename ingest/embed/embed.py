@@ -122,6 +122,11 @@ class RoutingEmbedder(InFront):
             raise _not_configured(required, self._models)
         return self._models[required].embed(texts, required)
 
+    def model_of(self, fingerprint: str) -> Embedder | None:
+        """Return the model as `InFront.model_of`."""
+        model = self._models.get(fingerprint)
+        return model.model_of(fingerprint) if isinstance(model, InFront) else model
+
 
 def _not_configured(required: str, models: Iterable[str]) -> Conflict:
     return Conflict(

@@ -23,6 +23,7 @@ import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -36,6 +37,7 @@ from sluice.ingest.deadline import CancelCheck, never_cancelled
 from sluice.ingest.embed.port import Embedded, Vectors, require_fingerprint
 from sluice.ingest.embed.tokens import PACKAGE, TokenizedText, packaged_file, shared_tokenizer, tokenizer_sha256
 from sluice.otel.settings import disable_library_telemetry
+from sluice.text.words import FUNCTION_WORDS
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -51,8 +53,9 @@ FINGERPRINTS: dict[Precision, str] = {
     "int8": f"all-MiniLM-L6-v2/{DIMENSION}/int8/{WEIGHTS_SHA256[:12]}/{MAX_TOKENS}/mean-l2",
 }
 FINGERPRINT = FINGERPRINTS["fp32"]
-GRAPH_VERSION = 3
-"""Version of the graph; raise it when `minilm_graph` changes, and every machine builds its graph again."""
+GRAPH_VERSION = 4
+"""Version of the graph; raise it when `minilm_graph` changes, and every machine builds its graph again, beside that of
+another release which may still run."""
 
 MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE, PROBE_FILE = "model.onnx", "weights.bin", "tokenizer.json", "probe.onnx"
 _LEAST_MAPPED_BYTES = 1_024
@@ -65,7 +68,7 @@ def ensure_model(model_dir: Path, precision: Precision = "fp32") -> Path:
     Any number of processes may call it at once: one builds, the others wait for it. Raises Corrupted
     if the package's files are not the published ones, InvalidSetting if it is not installed.
     """
-    folder = model_dir / f"all-MiniLM-L6-v2-{precision}"
+    folder = model_dir / f"all-MiniLM-L6-v2-{precision}-v{GRAPH_VERSION}"
     built_from = {
         "fingerprint": FINGERPRINTS[precision],
         "graph_version": GRAPH_VERSION,
@@ -128,6 +131,11 @@ def _published_bytes(name: str, sha256: str) -> bytes:
     return content
 
 
+MATCHED_TOKENS = 64
+"""Tokens of a text that are compared: some 10 ms on one core."""
+LATEST_MATCHES = 256
+CONTENT_SHARE = 0.3
+"""Weight of the mean over a question's tokens of content, beside that of the mean over all of its tokens."""
 _CLS, _SEP = 101, 102
 """Ids of the tokens that the tokenizer puts before and after each text."""
 BATCH_SIZE = 8
@@ -165,6 +173,7 @@ class MiniLM:
         self._batch_tokens = batch_tokens
         self._loading = threading.Lock()
         self._loaded: _Loaded | None = None
+        self._latest_matches = lru_cache(maxsize=LATEST_MATCHES)(self._match_tokens)
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
         """Embed as `Embedder.embed`; a `TokenizedText` of this model's tokenizer is not tokenised again.
@@ -179,6 +188,23 @@ class MiniLM:
             self._check_cancelled()
             vectors[batch] = loaded.forward(np.array([rows[position] for position in batch], dtype=np.int32))
         return Embedded(vectors, self.fingerprint, tokens=sum(map(len, rows)))
+
+    def match_tokens(self, question: str, passage: str) -> float:
+        """Return how well a passage's tokens match a question's: the mean over the question's tokens of each one's
+        greatest cosine to a token of the passage, both in their contexts.
+
+        This is the late interaction of ColBERT (Khattab and Zaharia 2020, arXiv:2004.12832), in which what the passage
+        does not say lowers the result, whatever else it says on the topic. The tokens of content have a share of their
+        own (`CONTENT_SHARE`). The first `MATCHED_TOKENS` of each text are read. The latest results are kept: the gate
+        asks before the answer does.
+        """
+        return self._latest_matches(question, passage)
+
+    def _match_tokens(self, question: str, passage: str) -> float:
+        loaded = self._load()
+        asked, read = (ids[:MATCHED_TOKENS] for ids in loaded.token_ids([question, passage]))
+        cosines = loaded.states(asked) @ loaded.states(read)[1:-1].T
+        return float(loaded.weights(asked) @ cosines.max(axis=1, initial=-1.0))
 
     def _load(self) -> _Loaded:
         with self._loading:
@@ -197,6 +223,7 @@ class _Loaded:
         self._tokenizer = shared_tokenizer()
         self._tokenizer_sha256 = tokenizer_sha256(self._tokenizer)
         self._session = open_session(folder / MODEL_FILE, threads)
+        self._latest: tuple[list[int], Vectors] = [], np.empty((0, DIMENSION), dtype=np.float32)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text as the network reads them, cut at its window."""
@@ -212,8 +239,33 @@ class _Loaded:
 
     def forward(self, token_ids: NDArray[np.int32]) -> Vectors:
         """Map ids of shape (texts, tokens) to vectors of shape (texts, dimension)."""
-        vectors: Vectors = self._session.run(["vectors"], {"token_ids": token_ids})[0]
+        vectors: Vectors
+        if len(token_ids) > 1:
+            vectors = self._session.run(["vectors"], {"token_ids": token_ids})[0]
+            return vectors
+        vectors, states = self._session.run(None, {"token_ids": token_ids})
+        self._latest = token_ids[0].tolist(), states[0]
         return vectors
+
+    def states(self, ids: list[int]) -> Vectors:
+        """Return the tokens' states in the last layer, (tokens, dimension), each of length 1.
+
+        Those of the latest text that was embedded alone are there: a question's vector is searched with first.
+        """
+        known, states = self._latest
+        if known != ids:
+            name = self._session.get_outputs()[1].name
+            states = self._session.run([name], {"token_ids": np.array([ids], dtype=np.int32)})[0][0]
+        lengths: Vectors = np.linalg.norm(states, axis=1, keepdims=True)
+        return states / lengths
+
+    def weights(self, ids: list[int]) -> Vectors:
+        """Return the weight of each of a question's tokens, (tokens,): `CONTENT_SHARE` is that of its content."""
+        tokens = [self._tokenizer.id_to_token(one) or "" for one in ids]
+        has_content = [one.strip("#").isalnum() and one not in FUNCTION_WORDS for one in tokens]
+        content = np.array(has_content, dtype=np.float32)
+        content = content / content.sum() if content.any() else np.full(len(ids), 1 / len(ids), dtype=np.float32)
+        return CONTENT_SHARE * content + (1 - CONTENT_SHARE) / len(ids)
 
 
 def _window(ids: list[int]) -> list[int]:

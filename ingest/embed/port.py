@@ -78,6 +78,13 @@ class InFront:
         """The inner embedder's dimension."""
         return self._embedder.dimension
 
+    def model_of(self, fingerprint: str) -> Embedder | None:
+        """Return the model behind this one whose vectors have the fingerprint; None if there is none."""
+        inner = self._embedder
+        if isinstance(inner, InFront):
+            return inner.model_of(fingerprint)
+        return inner if inner.fingerprint == fingerprint else None
+
 
 def require_fingerprint(own: str, required: str | None) -> None:
     """Raise Conflict if the index was built with another model."""

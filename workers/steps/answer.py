@@ -66,10 +66,7 @@ class Answering(Step):
         request = self.ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
         plan = run.decision.plan if run.decision else Plan.RETRIEVE
         profile = self.profiles.get(request.profile)
-        strategy = Strategy.HYBRID
-        if not settings.graph_hindrance and profile is not None and profile.retrieval is not None:
-            strategy = profile.retrieval.strategy
-        query = _query(request, corpus, directed, settings.trust.confidence_floor, strategy)
+        query = _query(request, corpus, directed, settings.trust.confidence_floor, self.retriever.strategy(profile))
         flags_off = run.decision.control.flags_off if run.decision and run.decision.control else ()
         may_rerank = query.rerank and "rerank" not in flags_off and plan is not Plan.SKIP
         unpaid = _unpaid_reranking(run_id, settings.rerank, self.ledger) if may_rerank else ()

@@ -101,15 +101,22 @@ class Probe(Step):
     readers: CorpusReaders
     page_memory: PageMemory
     judge: GateJudge
+    retriever: Retriever
+    flags: FlagReader
 
     def cover(
         self, request: GateRequested, event: Event, profile: Profile, remembered: Sequence[str] = ()
     ) -> tuple[CoverageProbed, Spend]:
-        """Measure what the event's corpus has on the question, with a judge's verdict; return the cost too.
+        """Measure what the event's corpus has on the question, how probably it answers, and a judge's verdict; return
+        the cost too.
 
         `remembered` holds texts of the agent's memory, which count beside the session's messages.
         """
         probed, passages, spend = self.measure(request, event.corpus, profile, remembered)
+        if profile.weights.unanswered is not None:
+            strategy = self.retriever.strategy(profile)
+            answerable, more = self.retriever.answerable(request, event.corpus, strategy, self.flags.switched_off())
+            probed, spend = probed.model_copy(update={"answerable": answerable}), spend + more
         judged, more = self.judge.ask(probed, passages, request, profile, event.run_id)
         return judged, spend + more
 
@@ -141,9 +148,7 @@ class Probe(Step):
         read = zip(probe.hits[:READ_HITS], headings, strict=False)
         passages = [measures.Passage(hit.chunk_id, heading, hit.text, hit.analyse) for hit, heading in read]
         terms = measures.term_coverage(words, probe.document_frequency, probe.chunk_count, passages)
-        sentences = measures.choose_sentences(
-            terms, passages, measures.SENTENCES_COMPARED, measures.enough_mass(probe.chunk_count)
-        )
+        sentences = measures.choose_sentences(terms, passages, 1, measures.enough_mass(probe.chunk_count))
         seen_at = self.page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
         held = _Held()
         if meant and (request.session or remembered):
@@ -164,9 +169,6 @@ class Probe(Step):
             sentences=tuple(ProbeSentence(chunk_id=one.chunk_id, term_coverage=one.term_coverage) for one in sentences),
             domain=measure_domain(request, profile, corpus, reader, utc_now()),
         )
-        if meant is not None and decide.depends_on_sentences(request, probed, profile):
-            probed, more = _compare_sentences(probed, sentences, meant, embedding)
-            spend += more
         return probed, [f"{passage.heading}\n{passage.text}" for passage in passages], spend
 
 
@@ -206,20 +208,6 @@ def _embed(
     embedded = embedding.embed_question(texts, fingerprint)
     prototypes = embedding.prototypes(profile, fingerprint)
     return _Meant(embedded.vectors[0], embedded.vectors[1:], prototypes, embedded.spend)
-
-
-def _compare_sentences(
-    probed: CoverageProbed, sentences: Sequence[measures.Sentence], meant: _Meant, embedding: EmbeddingService
-) -> tuple[CoverageProbed, Spend]:
-    """Add the cosines of its sentences to `probed`, if the model is in reach; return it and the cost of embedding."""
-    try:
-        embedded = embedding.embed_question([one.text for one in sentences], probed.model_fingerprint)
-    except Unavailable:
-        return probed, Spend()  # the passages were compared, and they stand for their sentences
-    similarities = measures.sentence_similarities(meant.question, embedded.vectors)
-    measured = zip(probed.sentences, similarities, strict=True)
-    compared = tuple(one.model_copy(update={"similarity": similarity}) for one, similarity in measured)
-    return probed.model_copy(update={"sentences": compared}), embedded.spend
 
 
 def _hit(hit: RawHit, seen_at: datetime | None) -> ProbeHit:

@@ -17,13 +17,15 @@ from typing import NamedTuple
 import structlog
 from tokenizers import Tokenizer
 
+from sluice.contracts.base import fields_of
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import InvalidInput, Overloaded, SluiceError, Unavailable
 from sluice.contracts.graph.model import GraphUse
 from sluice.contracts.index import Answer
 from sluice.contracts.learning.control import FlagName
 from sluice.contracts.plan import Plan
-from sluice.contracts.retrieval import PromptMessage, Query, Retrieval, Strategy
+from sluice.contracts.retrieval import PromptMessage, Query, Retrieval, SearchOptions, Strategy
+from sluice.gate.profile import Profile
 from sluice.index.folder import CorpusLayout
 from sluice.index.journal.journal import JournalTail
 from sluice.index.search.compose_answer import compose_answer
@@ -75,8 +77,32 @@ class Retriever(Step):
         Steps that a flag has switched off are left out: a hybrid query finds by vectors alone, the fused order stands,
         and the graph is not searched. The result's metadata says so.
         """
-        started, rerank = time.perf_counter(), self.settings.rerank
-        wanted, query = query, _allowed(query, flags_off)
+        started = time.perf_counter()
+        found, spend = self._judged(query, flags_off)
+        metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
+        count_gates(found.metadata)
+        metrics.QUERY_SECONDS.labels(_allowed(query, flags_off).strategy).observe(time.perf_counter() - started)
+        reranking = Spend(usd=self.settings.rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
+        return found, spend + reranking
+
+    def answerable(
+        self, options: SearchOptions, corpus: str, strategy: Strategy, flags_off: Sequence[FlagName]
+    ) -> tuple[float, Spend]:
+        """Return the probability that the corpus answers a question, and its cost: the confidence of its answer, before
+        a reranker, which may be paid, orders the passages."""
+        asked = fields_of(SearchOptions, options) | {"prompt": None, "rerank": False, "confidence_floor": None}
+        found, spend = self._judged(Query(**asked, corpus=corpus, strategy=strategy), flags_off)
+        return found.metadata.confidence or 0.0, spend
+
+    def strategy(self, profile: Profile | None) -> Strategy:
+        """Return the strategy of a profile's answers, as far as the settings allow it."""
+        if self.settings.graph_hindrance or profile is None or profile.retrieval is None:
+            return Strategy.HYBRID
+        return profile.retrieval.strategy
+
+    def _judged(self, query: Query, flags_off: Sequence[FlagName]) -> tuple[Retrieval, Spend]:
+        """Return what may be served, and the cost of embedding."""
+        wanted, query, rerank = query, _allowed(query, flags_off), self.settings.rerank
         ranked, spend, reader = self._searched(query)
         if wanted.rerank and not query.rerank and rerank.provider != "none":
             ranked = _with_metadata(ranked, rerank_failure="the flag rerank is off")
@@ -85,13 +111,9 @@ class Retriever(Step):
         top_passages = self.readers.top_passages(query.corpus)
         asked = None  # nothing was found to judge by the question
         if ranked.chunks:
-            asked = describe_question(query, ranked, reader.stats(), reader.document_frequency)
-        found = apply_trust(ranked, query, self.settings.trust, asked, top_passages)
-        metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
-        count_gates(found.metadata)
-        metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
-        reranking = Spend(usd=rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
-        return found, spend + reranking
+            match_tokens = self.embedding.match_tokens
+            asked = describe_question(query, ranked, reader.stats(), reader.document_frequency, match_tokens)
+        return apply_trust(ranked, query, self.settings.trust, asked, top_passages), spend
 
     def _searched(self, query: Query) -> tuple[Retrieval, Spend, Reader]:
         """Return the result, the cost of embedding the query, and the reader that found it: twice if the corpus got

@@ -226,17 +226,28 @@ def _passage(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSet
 
 
 CountChunks = Callable[[Sequence[str]], Mapping[str, int]]
+MatchTokens = Callable[[str, str, str], float | None]
+"""Returns how well a passage matches a question, by the model of a fingerprint; None where it does not tell."""
 LAST_LATIN_LETTER = "\u024f"
 _WORD = re.compile(r"\w+")
 
 
-def describe_question(query: Query, found: Retrieval, stats: RetrievalStats, count_chunks_with: CountChunks) -> Asked:
+def describe_question(
+    query: Query,
+    found: Retrieval,
+    stats: RetrievalStats,
+    count_chunks_with: CountChunks,
+    match_tokens: MatchTokens = lambda question, passage, fingerprint: None,
+) -> Asked:
     """Describe the question of a query as its corpus sees it, for what was `found` there.
 
     `count_chunks_with` returns how many chunks have each of some words. How many chunks pass a filtered search is
     unknown; the candidates found are the least.
     """
+    is_english, fingerprint = may_be_english(query.query), stats.model_fingerprint
     words = question_terms(query.query)
+    if not is_english:
+        words = [word for word in words if not _languages_of(word)] or words
     count = max(1, stats.chunk_count)
     frequencies = count_chunks_with(words)
     has_vector = found.metadata.strategy is not Strategy.BM25
@@ -245,10 +256,11 @@ def describe_question(query: Query, found: Retrieval, stats: RetrievalStats, cou
         rarest=inverse_document_frequency(count, 1),
         chunk_count=found.metadata.total_candidates if has_conditions(query.filters) else count,
         analyse=lambda text, language: passage_terms(text, analysis_language(language)),
-        model_fingerprint=stats.model_fingerprint if has_vector else None,
-        is_english=may_be_english(query.query),
+        model_fingerprint=fingerprint if has_vector else None,
+        is_english=is_english,
         may_be_english=may_be_english,
         site_of=find_site,
+        match_tokens=lambda passage: match_tokens(query.query, passage, fingerprint or ""),
     )
 
 

@@ -27,7 +27,7 @@ from sluice.ingest.circuit_breaker import Breaker, BreakerRule
 from sluice.ingest.embed.batching import LOCAL_PORTION, Portion, embedding_at_most, portion_of_a_second
 from sluice.ingest.embed.embed import fingerprint_of_corpus
 from sluice.ingest.embed.minilm import FINGERPRINTS, MiniLM
-from sluice.ingest.embed.port import Embedded, Embedder, Vectors
+from sluice.ingest.embed.port import Embedded, Embedder, InFront, Vectors
 from sluice.ingest.settings import EmbedSettings
 from sluice.otel import metrics
 from sluice.trust.guard.guard import ModelGuard, RuleGuard
@@ -73,6 +73,12 @@ class EmbeddingService:
     def embed_question(self, texts: Sequence[str], fingerprint: str) -> Embedded:
         """Return one model's vectors (n, d). Raises `Unavailable` or a child within seconds if it is out of reach."""
         return self._question_embedder().embed(self._shown(texts, fingerprint), fingerprint)
+
+    def match_tokens(self, question: str, passage: str, fingerprint: str) -> float | None:
+        """Return how well a passage matches a question, token by token; None if the model is not the local one."""
+        embedder = self._question_embedder()
+        model = embedder.model_of(fingerprint) if isinstance(embedder, InFront) else embedder
+        return model.match_tokens(question, passage) if isinstance(model, MiniLM) else None
 
     def _shown(self, texts: Sequence[str], fingerprint: str) -> Sequence[str]:
         """Return the texts as the model with that fingerprint may see them."""

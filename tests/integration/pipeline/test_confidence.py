@@ -7,6 +7,7 @@ import pytest
 from sluice.contracts.api import DocumentsRequest, GateRequest
 from sluice.contracts.event import Gap
 from sluice.contracts.index import Answer
+from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
@@ -77,6 +78,26 @@ def test_where_the_agent_names_what_to_read_there_is_no_floor_but_its_own(
     assert not answered(instance, question, **named, confidence_floor=0.2)[0].citations
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How often does the holder renew a lease?",
+        "How many keepers does the longest canal have?",
+        "Which enzyme repairs mismatched bases in bacterial DNA?",
+    ],
+)
+def test_the_gate_decides_by_the_confidence_that_the_answer_has(instance: Instance, question: str) -> None:
+    request = GateRequest.model_validate({"query": question, "corpus": "docs", "plan": "retrieve"})
+    run_id = instance.service.ask(request).run_id
+    instance.works("query", "gate", "query")
+    run = instance.context.ledger.run(run_id)
+    assert run.answer is not None
+    assert run.decision is not None
+    assert run.decision.coverage_probability == run.answer.confidence
+    abstains, goes_out = not run.answer.citations, run.decision.scored_plan in (Plan.SEARCH, Plan.FULL_LOOP)
+    assert goes_out or not abstains, "where the answer would have nothing, the gate wants to search"
+
+
 def test_a_query_keeps_every_passage_with_its_confidence_unless_it_names_a_floor(instance: Instance) -> None:
     question = "How often does the holder renew a lease?"
     every, _ = searched(Query(query=question, corpus="docs"), instance.context)
@@ -87,23 +108,29 @@ def test_a_query_keeps_every_passage_with_its_confidence_unless_it_names_a_floor
     assert every.metadata.confidence == sure.metadata.confidence
 
 
-def test_a_question_in_another_language_keeps_its_passages_and_is_told_why_it_was_not_judged(
-    instance: Instance,
+@pytest.mark.parametrize(
+    "question", ["Wie kocht man Nudeln mit Tomaten?", "¿Cuál es la capital de Francia?", "日本の首都は"]
+)
+def test_a_question_in_another_language_gets_nothing_that_its_words_do_not_find(
+    instance: Instance, question: str
 ) -> None:
-    answer, _ = answered(instance, "Wie oft wird ein Lease von seinem Inhaber erneuert?")
-    assert len(answer.citations) == 3
-    assert answer.confidence is None
+    answer, gaps = answered(instance, question)
+    assert answer.citations == ()
     assert "English" in (answer.limits or "")
+    assert "nothing_found" in {gap.reason for gap in gaps}
 
 
-def test_a_passage_in_another_language_than_the_question_is_kept_unjudged(make_instance: MakeInstance) -> None:
+GERMAN = (
+    "Die Kündigungsfrist für Wohnungen beträgt drei Monate zum Ende eines Monats, wenn der Mieter kündigt. "
+    "Für den Vermieter verlängert sie sich nach fünf und nach acht Jahren um jeweils drei Monate."
+)
+
+
+def test_a_passage_in_another_language_is_found_by_a_question_with_its_words(make_instance: MakeInstance) -> None:
     instance = make_instance()
-    text = (
-        "Die Kündigungsfrist für Wohnungen beträgt drei Monate zum Ende eines Monats, wenn der Mieter kündigt. "
-        "Für den Vermieter verlängert sie sich nach fünf und nach acht Jahren um jeweils drei Monate."
-    )
-    documents = [{"id": "de", "text": text}, {"id": "en", "text": SAMPLES[1]}]
+    documents = [{"id": "de", "text": GERMAN}, {"id": "en", "text": SAMPLES[1]}]
     instance.service.add_documents(DocumentsRequest.model_validate({"corpus": "docs", "documents": documents}))
     instance.works("chunk", "embed", "index")
-    answer, _ = answered(instance, "What is the notice period for a tenant?")
-    assert [(chunk.document_id, chunk.confidence) for chunk in answer.chunks] == [("de", None)]
+    assert not answered(instance, "What is the notice period for a tenant?")[0].chunks
+    answer, _ = answered(instance, "Welche Kündigungsfrist gilt für den Mieter?")
+    assert [chunk.document_id for chunk in answer.chunks] == ["de"]

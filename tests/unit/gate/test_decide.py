@@ -25,7 +25,7 @@ from sluice.contracts.gate import (
 )
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import decide, depends_on_sentences, explain
-from sluice.gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
+from sluice.gate.profile import PROFILES_DIR, Profile, load_former_profiles, load_profile, load_profiles
 from tests.support.repository import GOLDEN, IMPORT_PATH
 from tests.unit.gate.samples import NOW, OPEN, RICH, TIMELESS, URGENT, asked, hit, probed, terms
 
@@ -344,7 +344,9 @@ def test_sentences_are_compared_where_they_can_change_the_plan(
     passage: float | None, share: float, depends: bool
 ) -> None:
     sentences = (ProbeSentence(chunk_id="c", term_coverage=share),)
-    assert depends_on_sentences(asked(), probed((hit(passage),), sentences=sentences), PROFILES["default"]) is depends
+    files = {path.stem: path for path in PROFILES_DIR.glob("*.toml")}
+    second = load_profile(files["default.v2"], files)
+    assert depends_on_sentences(asked(), probed((hit(passage),), sentences=sentences), second) is depends
 
 
 def test_without_sentences_or_a_weight_for_them_none_is_compared() -> None:
@@ -353,6 +355,30 @@ def test_without_sentences_or_a_weight_for_them_none_is_compared() -> None:
     far = probed((hit(0.3),), sentences=(ProbeSentence(chunk_id="c", term_coverage=0.3),))
     assert not depends_on_sentences(asked(), far, first)
     assert not depends_on_sentences(asked(), probed((hit(0.3),)), PROFILES["default"])
+
+
+@every_profile
+@pytest.mark.parametrize(
+    ("answerable", "plan"),
+    [(0.95, Plan.RETRIEVE), (0.5, Plan.RETRIEVE), (0.3, Plan.SEARCH), (0.1, Plan.FULL_LOOP), (0.0, Plan.FULL_LOOP)],
+)
+def test_the_probability_of_an_answer_decides_whatever_the_hits_look_like(
+    profile: Profile, answerable: float, plan: Plan
+) -> None:
+    for near in (0.2, 0.9):
+        found = decided(probe=probed((hit(near),), answerable=answerable), profile=profile)
+        assert (found.plan, found.coverage_probability) == (plan, answerable)
+
+
+@every_profile
+@given(share=st.floats(0, 1), cosine=st.floats(-1, 1))
+def test_a_probe_without_a_probability_is_decided_as_by_the_version_before(
+    profile: Profile, share: float, cosine: float
+) -> None:
+    sentences = (ProbeSentence(chunk_id="c", similarity=cosine, term_coverage=share),)
+    before = load_former_profiles()[profile.name]
+    probe = probed((hit(0.3),), sentences=sentences)
+    assert decided(probe=probe, profile=profile).plan is decided(probe=probe, profile=before).plan
 
 
 def test_the_probability_falls_from_covered_to_an_empty_corpus() -> None:

@@ -13,12 +13,10 @@ from sluice.contracts.gate import CoverageProbed, GateRequested, Message, ProbeH
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import decide
 from sluice.gate.probe import (
-    SENTENCES_COMPARED,
     choose_sentences,
     enough_mass,
     intent_similarity,
     question_terms,
-    sentence_similarities,
     session_measures,
     term_coverage,
 )
@@ -71,7 +69,7 @@ def plan_for(
     passages = [passage(texts[row], name=str(row)) for row in top]
     frequency = {term: sum(term in text.lower() for text in texts) for term in question_terms(query)}
     terms = term_coverage(list(frequency), frequency, len(texts), passages)
-    sentences = choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(len(texts)))
+    sentences = choose_sentences(terms, passages, 1, enough_mass(len(texts)))
     near = embedder.embed([sentence.text for sentence in sentences]).vectors if sentences else np.empty((0, 384))
     messages = embedder.embed([message.content for message in session]).vectors if session else np.empty((0, 384))
     similarity, share = session_measures(vector, messages.astype(np.float32), terms, session)
@@ -90,9 +88,7 @@ def plan_for(
         intent_similarity=intent_similarity(vector, prototypes),
         sentences=tuple(
             ProbeSentence(chunk_id=sentence.chunk_id, term_coverage=sentence.term_coverage, similarity=cosine)
-            for sentence, cosine in zip(
-                sentences, sentence_similarities(vector, near.astype(np.float32)) if sentences else (), strict=True
-            )
+            for sentence, cosine in zip(sentences, map(float, near @ vector), strict=True)
         ),
         session_similarity=similarity,
         session_term_coverage=share,

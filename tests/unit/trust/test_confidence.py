@@ -15,7 +15,9 @@ from sluice.contracts.retrieval import Retrieval, RetrievedChunk
 from sluice.contracts.trust import TrustFactors, TrustScore
 from sluice.trust.confidence import (
     BY_MEANING,
+    BY_TOKENS,
     BY_WORDS,
+    WINDOW_CHARACTERS,
     Asked,
     CoverageMeter,
     Formula,
@@ -56,7 +58,7 @@ def confidences(*chunks: RetrievedChunk, asked: Asked = ASKED) -> list[float]:
     return [chunk.confidence or -1.0 for chunk in judge(retrieval_of(*chunks), asked).chunks]
 
 
-@pytest.mark.parametrize("formula", [BY_MEANING, BY_WORDS])
+@pytest.mark.parametrize("formula", [BY_TOKENS, BY_MEANING, BY_WORDS])
 @given(cosine=SHARES, coverage=SHARES, chunks=CHUNKS, more=SHARES)
 def test_a_passage_that_is_nearer_or_holds_more_of_the_question_is_never_less_confident(
     formula: Formula, cosine: float, coverage: float, chunks: int, more: float
@@ -97,7 +99,7 @@ def test_a_low_confidence_comes_with_one_sentence_on_its_limits() -> None:
     found = judge(retrieval_of(retrieved("b", "nothing of it", dense_distance=0.9)), ASKED)
     percent = math.floor(100 * (found.metadata.confidence or 0))
     assert found.metadata.limits == f"Confidence {percent} %: the corpus holds nothing that is likely to answer."
-    told = [describe_limits(value, is_by_words=False) for value in (0.1, 0.3, 0.5, 0.69, 0.7)]
+    told = [describe_limits(value) for value in (0.1, 0.3, 0.5, 0.69, 0.7)]
     assert len({(one or "").partition(":")[2] for one in told[:3]}) == 3
     assert [one is None for one in told] == [False, False, False, False, True]
 
@@ -118,23 +120,62 @@ def test_another_models_cosines_are_not_read_and_nothing_is_dropped_for_them() -
     assert not asked.may_drop
 
 
-def test_a_question_in_another_language_is_not_judged_and_the_limits_say_so() -> None:
-    asked = replace(ASKED, is_english=False)
-    found = judge(retrieval_of(retrieved("a", FULL)), asked)
-    assert [chunk.confidence for chunk in found.chunks] == [None]
-    assert found.metadata.confidence is None
+def test_a_question_in_another_language_is_judged_by_its_words_and_the_limits_say_so() -> None:
+    asked = replace(ASKED, is_english=False, match_tokens=not_called)
+    near, far = retrieved("a", "a holder", dense_distance=0.1), retrieved("b", "none", dense_distance=0.0)
+    found = judge(retrieval_of(near, far), asked)
+    low, lowest = (chunk.confidence or 0.0 for chunk in found.chunks)
+    assert lowest < low < 0.2, "whatever the vectors say"
     assert "not to be in English" in (found.metadata.limits or "")
-    assert not asked.may_drop
+    [whole] = confidences(retrieved("a", FULL, dense_distance=0.9), asked=asked)
+    assert whole > 0.7
+    assert asked.may_drop
 
 
-def test_a_passage_in_another_language_is_not_judged_and_a_mistaken_one_is() -> None:
-    german = retrieved("a", "Ein Mietvertrag wird erneuert.", language="de")
+def test_a_passage_in_another_language_is_judged_by_its_words_and_a_mistaken_one_by_meaning() -> None:
+    german = retrieved("a", "Ein Mietvertrag wird erneuert.", language="de", dense_distance=0.1)
     mistaken, code = retrieved("b", FULL, language="de"), retrieved("c", "def renew(lease): ...", language="python")
     judged = judge(retrieval_of(german, mistaken, code), ASKED)
-    assert [chunk.confidence is None for chunk in judged.chunks] == [True, False, False]
+    assert (judged.chunks[0].confidence or 1) < 0.2
     assert judged.metadata.confidence == judged.chunks[1].confidence
     alone = judge(retrieval_of(german), ASKED).metadata
-    assert (alone.confidence, "not to be in English" in (alone.limits or "")) == (None, True)
+    assert "not to be in English" in (alone.limits or "")
+
+
+def not_called(passage: str) -> float:
+    raise AssertionError(passage)
+
+
+def test_the_best_passage_is_read_closely_and_no_other_is_surer() -> None:
+    best, other = retrieved("a", FULL, dense_distance=0.2), retrieved("b", FULL, dense_distance=0.3)
+    far = retrieved("c", "nothing of it", dense_distance=0.9)
+    before = confidences(best, other, far)
+    read: list[str] = []
+
+    def matching(value: float) -> list[float]:
+        return confidences(best, other, far, asked=replace(ASKED, match_tokens=lambda text: read.append(text) or value))
+
+    weak, strong = matching(0.3), matching(0.9)
+    assert read == [FULL, FULL]
+    assert weak[0] == weak[1] < before[1] < before[0]
+    assert strong[0] > 0.7
+    assert strong[1:] == before[1:]
+    assert confidences(far, asked=replace(ASKED, match_tokens=not_called)) == before[2:], "nothing there to read"
+
+
+def test_the_window_is_the_sentence_with_most_words_and_those_around_it_below_its_headings() -> None:
+    meter = CoverageMeter(ASKED.words, ASKED.rarest, analyse)
+    filler = "Something else stands here, and it goes on for a hundred characters or so, which nobody reads."
+    text = " ".join([filler, filler, "A lease ends.", "It is renewed by the holder.", filler, filler, filler])
+    window = meter.window(retrieved("a", text, title="Leases"))
+    assert window.startswith("Leases. ")
+    assert "A lease ends. It is renewed by the holder." in window
+    assert len(window) < WINDOW_CHARACTERS + 120
+    asks = meter.window(
+        retrieved("b", f"Is a lease renewed by its holder?\n{filler}\n{filler}\n{filler}\nA lease is renewed.")
+    )
+    assert asks.endswith("A lease is renewed."), "a question is no answer"
+    assert meter.window(retrieved("c", "")) == ""
 
 
 def test_a_passage_without_a_vector_is_judged_by_its_words() -> None:

@@ -10,7 +10,7 @@ from bench.confidence.fit import fit_formula, fit_isotonic, log_odds_of_answers,
 from bench.confidence.report import judge_left_out, table_of_calibration
 from sluice.trust.confidence import BY_MEANING, Formula, probability
 
-TRUE = Formula(bias=-3.0, cosine=6.0, coverage=2.0, chunks=0.2)
+TRUE = Formula(bias=-3.0, closeness=6.0, coverage=2.0, chunks=0.2)
 
 
 def made_cases(collection: str, count: int, seed: int) -> list[Case]:
@@ -29,10 +29,10 @@ def made_cases(collection: str, count: int, seed: int) -> list[Case]:
 def test_the_fit_finds_the_formula_by_which_the_best_passages_answer() -> None:
     cases = made_cases("squad20_dev", 4_000, seed=1)
     fitted = fit_formula(cases, by_meaning=True, start=BY_MEANING)
-    assert fitted.cosine == pytest.approx(TRUE.cosine, rel=0.2)
+    assert fitted.closeness == pytest.approx(TRUE.closeness, rel=0.2)
     assert fitted.coverage == pytest.approx(TRUE.coverage, rel=0.3)
     assert fitted.chunks > 0
-    assert fit_formula(cases, by_meaning=False, start=BY_MEANING).cosine == 0.0
+    assert fit_formula(cases, by_meaning=False, start=BY_MEANING).closeness == 0.0
 
 
 def test_collections_weigh_the_same_and_a_missing_kind_has_its_partners_share() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from sluice.contracts.errors import Conflict, InvalidInput, TimedOut, Unavailable
-from sluice.ingest.embed.cache import CachedEmbedder
+from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.embed import (
     BreakingEmbedder,
     FallbackEmbedder,
@@ -116,6 +116,13 @@ def test_the_fingerprint_of_an_index_chooses_its_model_and_the_first_begins_a_ne
     assert models.embed(["text"], "code").fingerprint == "code"
     assert models.embed(["text"], "prose").vectors.tolist() == models.embed(["text"]).vectors.tolist() == [[1, 0]]
     assert (models.fingerprint, models.dimension) == ("prose", 2)
+
+
+def test_the_model_behind_caches_and_choices_is_found_by_its_fingerprint(tmp_path: Path) -> None:
+    prose, code = OneVector("prose"), OneVector("code")
+    models = CachedEmbedder(RoutingEmbedder([prose, code]), EmbeddingCache(tmp_path / "cache", 10))
+    assert [models.model_of(name) for name in ("prose", "code", "third")] == [prose, code, None]
+    assert CachedEmbedder(prose, EmbeddingCache(tmp_path / "cache", 10)).model_of("code") is None
 
 
 def test_an_index_of_a_model_that_is_not_configured_is_a_conflict_and_never_served_by_another() -> None:

@@ -161,7 +161,7 @@ def own_bytes() -> int:
 def test_a_manifest_that_vouches_for_nothing_leads_to_a_build(
     manifest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "all-MiniLM-L6-v2-fp32"
+    folder = tmp_path / f"all-MiniLM-L6-v2-fp32-v{minilm.GRAPH_VERSION}"
     folder.mkdir()
     (folder / "manifest.json").write_text(manifest)
     built: list[Path] = []
@@ -358,3 +358,12 @@ def test_the_model_leaves_no_file_in_the_home_directory_and_reports_its_use_to_n
         [sys.executable, "-c", program], env={"HOME": str(tmp_path)}, cwd=REPOSITORY, check=True, timeout=100
     )
     assert list(tmp_path.rglob("*")) == []
+
+
+def test_tokens_match_where_a_passage_says_what_is_asked(model: MiniLM) -> None:
+    question = "How often is a lease renewed?"
+    answers = model.match_tokens(question, "A lease is renewed every five seconds by its holder.")
+    near = model.match_tokens(question, "A lease is given to one holder, who writes its name.")
+    assert 1.0 > answers > near > model.match_tokens(question, "Snow fell in the mountains.") > 0.0
+    assert model.match_tokens(question, question) > 0.9
+    assert model.match_tokens("?", "") <= 0.0

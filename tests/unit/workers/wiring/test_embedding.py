@@ -53,3 +53,7 @@ def test_the_local_model_sees_them_as_they_are() -> None:
     service(EmbedSettings(), seeing).embed_by(FINGERPRINTS["int8"], ["it is hunter2"])
     service(ENDPOINT, seeing).embed_by(FINGERPRINTS["int8"], ["it is hunter2"])
     assert seeing.seen == ["it is hunter2", "it is hunter2"]
+
+
+def test_tokens_are_matched_by_the_local_model_alone() -> None:
+    assert service(ENDPOINT, Seeing()).match_tokens("is it hunter2", "it is hunter2", "m") is None
