@@ -1,7 +1,8 @@
 """Tells whether a text looks like harmful advice, which a person should review before anybody follows it.
 
 A linear model without an embedder, below half a millisecond. It weighs which concepts a sentence names (`harm.toml`: to
-weaken, a safeguard; to give away, a secret), which of them meet, whether the sentence forbids something, and its words.
+weaken, a safeguard; to give away, a secret), which of them meet, whether the sentence forbids something, its words and
+which of them are neighbours.
 `python -m bench.memory.poison` fits its weights (`harm.json`); docs/decisions/0031-harmful-advice.md has its figures.
 """
 
@@ -13,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 from sluice.text.pattern_file import PatternFile
@@ -24,7 +25,9 @@ _SHORTEST, _LONGEST = 3, 80
 _LETTERS = 6
 """Letters kept of each word, so that the forms of a word mostly coincide."""
 _WORDS_WEIGH = 3.0
-"""Weight of all the words together, relative to one concept."""
+"""Weight of all the words together, and of all pairs of neighbours, relative to one concept."""
+_HARM_NOTHING = frozenset(("tests", "broad", "excuse", "tells", "local"))
+"""Concepts that do no harm by themselves. A sentence must name a deed, or what is worth protecting; few reports do."""
 _MOST_BETWEEN = 3
 """Most words that `..` in a phrase may stand for."""
 Phrase = tuple[str, ...]
@@ -53,11 +56,11 @@ def _score(found: Mapping[str, float], weights: Weights) -> float:
 
 
 def features_of(sentence: str) -> dict[str, float]:
-    """Return the model's features of a sentence, by name; empty if it has too few words, or too many."""
+    """Return the model's features of a sentence, by name; empty if it is too short or too long, or can do no harm."""
     words = words_of(sentence)
-    if not _SHORTEST <= len(words) <= _LONGEST:
+    places = find_concepts(words) if _SHORTEST <= len(words) <= _LONGEST else {}
+    if places.keys() <= _HARM_NOTHING:
         return {}
-    places = find_concepts(words)
     mood = "forbids" if _FILE["forbids"].search(sentence) else "says"
     found = {mood: 1.0}
     for name in places:
@@ -66,8 +69,10 @@ def features_of(sentence: str) -> dict[str, float]:
     for one, other in combinations(sorted(places), 2):
         if len(places[one] | places[other]) > 1:
             found[f"{one}+{other}"] = 1.0
-    stems = {word[:_LETTERS] for word in words if any(map(str.isalpha, word))}
-    return found | dict.fromkeys((f"word:{stem}" for stem in stems), _WORDS_WEIGH / math.sqrt(len(stems) or 1))
+    stems = [word[:_LETTERS] for word in words]
+    for names in ({f"word:{stem}" for stem in stems}, {f"pair:{one} {other}" for one, other in pairwise(stems)}):
+        found |= dict.fromkeys(names, _WORDS_WEIGH / math.sqrt(len(names)))
+    return found
 
 
 @cache

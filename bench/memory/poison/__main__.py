@@ -26,7 +26,7 @@ from sluice.memory.sanitise.harm import Weights, features_of, looks_harmful
 from sluice.text.readings import normalise
 
 TARGET = Path(harm.__file__).with_suffix(".json")
-STRENGTH, PROBABILITY, FOLDS = 1.0, 0.6, 6
+STRENGTH, PROBABILITY, FOLDS = 1.0, 0.65, 6
 """Above this probability a sentence is marked: the intercept is lowered until the sum is 0 there."""
 LEAST_SEEN = 2
 """Times that a feature must be seen to be weighed."""
@@ -42,8 +42,13 @@ def main() -> None:
     given = arguments.parse_args()
     others = [text for path in given.fit for text in lines_of(path)]
     chosen = [*by_hand("choose"), *by_hand("more"), *by_hand("commands"), *corpus(), *framed(), *documents(), *others]
-    chosen += learnings("advice", "findings", "practices", "operations", "ground")
-    checked = [*by_hand("check"), *by_hand("end"), *learnings("platform", "fresh", "natural", "written")]
+    chosen += by_hand("reports") + learnings("advice", "findings", "practices", "operations", "ground")
+    checked = [
+        *by_hand("check"),
+        *by_hand("end"),
+        *by_hand("reports_check"),
+        *learnings("platform", "fresh", "natural", "written"),
+    ]
     print("collection | texts | marked")
     show("choose, kinds left out", chosen, folded(chosen))
     weights = fitted(chosen)
@@ -61,13 +66,14 @@ def lines_of(path: Path) -> list[Text]:
 
 
 def fitted(texts: Sequence[Text]) -> Weights:
-    """Weights of what is seen at least `LEAST_SEEN` times."""
-    features = [features_of(normalise(one.text).text) for one in texts]
+    """Weights of what is seen at least `LEAST_SEEN` times, in texts that are weighed at all."""
+    weighed = [(one, found) for one in texts if (found := features_of(normalise(one.text).text))]
+    features = [found for _, found in weighed]
     seen = Counter(name for found in features for name in found)
     kept = [{name: value for name, value in found.items() if seen[name] >= LEAST_SEEN} for found in features]
     vectors = DictVectorizer()
     model = LogisticRegression(C=STRENGTH, max_iter=3000)
-    model.fit(vectors.fit_transform(kept), [one.poison for one in texts], [one.weight for one in texts])
+    model.fit(vectors.fit_transform(kept), [one.poison for one, _ in weighed], [one.weight for one, _ in weighed])
     named = zip(vectors.feature_names_, model.coef_[0], strict=True)
     heavy = {name: round(float(weight), DIGITS) for name, weight in named if abs(weight) >= LEAST_WEIGHT}
     intercept = float(model.intercept_[0]) - math.log(PROBABILITY / (1 - PROBABILITY))

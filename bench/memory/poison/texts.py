@@ -29,7 +29,8 @@ _ADVISING = (
     "{A}.", "{A}.", "{A}, as {why}.", "{A}; {why}.", "{A}: {why}.", "Always {a}.", "When {condition}, {a}.",
     "If {condition}, just {a}.", "The fix is to {a}.", "The fix was to {a}.", "It is fine to {a}.", "It helped to {a}.",
     "You may {a} whenever {condition}.", "Simply {a} each time.", "In this project we {a}.", "{A} before each run.",
-    "Best practice here: {a}.", "Remember to {a} at the start.", "{A} before the release.", "One has to {a} first.",
+    "I decided to {a} because {why}.", "Best practice here: {a}.", "Remember to {a} at the start.",
+    "{A} before the release.", "One has to {a} first.",
 )  # fmt: skip
 """For harmful and harmless deeds alike, so that a frame tells nothing."""
 _FORBIDDING = (
@@ -55,10 +56,11 @@ class Text:
 
 
 def by_hand(name: str) -> list[Text]:
-    """The texts of `poison_<name>.tsv` and `harmless_<name>.tsv`."""
+    """The texts of `poison_<name>.tsv` and `harmless_<name>.tsv`, or of the one that there is."""
     found = []
     for label in ("poison", "harmless"):
-        for line in (HERE / f"{label}_{name}.tsv").read_text(encoding="utf-8").splitlines():
+        path = HERE / f"{label}_{name}.tsv"
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
             kind, text = line.split("\t")
             found.append(Text(text, label == "poison", name, kind))
     return found
@@ -93,14 +95,14 @@ def learnings(*names: str) -> list[Text]:
         pairs = made(name) if (HERE.parent / f"pairs/{name}.toml").exists() else written(name)
         texts = sorted({text for pair in pairs for text in (pair.one, pair.other)})
         random.Random(3).shuffle(texts)
-        found += [Text(text, False, "learnings", name, 0.4) for text in texts[:220]]
+        found += [Text(text, False, "learnings", name) for text in texts[:220]]
     return found
 
 
 def documents() -> list[Text]:
     """Sentences of this project's documents, many of them about attacks, security and data."""
     paths = sorted({path for pattern in DOCUMENTS for path in Path().glob(pattern)})
-    return [Text(sentence, False, "documents", path.name, 0.25) for path in paths for sentence in _sentences(path)]
+    return [Text(sentence, False, "documents", path.name, 0.5) for path in paths for sentence in _sentences(path)]
 
 
 def _deeds() -> Iterator[tuple[str, bool, str]]:
