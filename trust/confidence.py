@@ -59,7 +59,7 @@ BY_MEANING = Formula(bias=-3.87, closeness=6.98, coverage=2.86, chunks=0.24)
 BY_WORDS = Formula(bias=-1.74, closeness=0.0, coverage=4.27, chunks=0.13)
 """Weights for words alone: of a question without a vector, or with one of another model, or in another language."""
 WORTH_READING = 0.05
-"""Probability by its vector below which the best passage is not read closely, which takes some 10 ms of one core."""
+"""Probability by its vector below which the best passage is not read closely, which takes some 14 ms of one core."""
 
 
 def probability(log_odds: float) -> float:
@@ -70,7 +70,7 @@ def probability(log_odds: float) -> float:
 RARE_WORDS_ENOUGH = 4.0
 """Rarity that is enough for any question, counted in words that only one chunk has: no passage repeats every word of a
 question of thirty words. The gate bounds its sentences in the same way (`gate.probe`)."""
-WINDOW_CHARACTERS = 260
+WINDOW_CHARACTERS = 200
 """Length of the sentences of a passage that are read closely: some two."""
 
 Analyse = Callable[[str, str | None], Collection[str]]
