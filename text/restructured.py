@@ -280,6 +280,8 @@ class _Reading:
     def _qualified(self, name: str, signature: str, owner: str) -> str:
         """Return a signature with its class or module before the name."""
         bare, prefix = _bare(signature), owner or self._module
+        if bare.startswith(prefix.rpartition(".")[2] + "."):
+            prefix = prefix.rpartition(".")[0]
         is_whole = not prefix or f"{bare}.".startswith(f"{prefix}.") or (name.startswith("auto") and "." in bare)
         place = signature.find(bare)
         return signature if is_whole or " " in bare else f"{signature[:place]}{prefix}.{signature[place:]}"

@@ -168,14 +168,15 @@ def _chunks(
 
 
 def _content(passage: Passage, text: str, spans: TokenSpans) -> tuple[str, int, Ids]:
-    """Return the passage's text, token count and ids: those of the repeated rows before its own."""
-    start, end = passage.start, passage.end
-    own, tokens, ids = text[start:end], spans.count(start, end), spans.ids(start, end)
-    if passage.head is None:
-        return own, tokens, ids
-    above = spans.ids(*passage.head)
-    both = None if above is None or ids is None else above + ids
-    return f"{text[slice(*passage.head)]}\n{own}", spans.count(*passage.head) + tokens, both
+    """Return the passage's text, token count and ids: those of the repeated lines before its own."""
+    ranges = (*passage.heads, (passage.start, passage.end))
+    found = [spans.ids(*one) for one in ranges]
+    ids = [each for each in found if each is not None]
+    return (
+        "\n".join(text[start:end] for start, end in ranges),
+        sum(spans.count(*one) for one in ranges),
+        sum(ids, array("I")) if len(ids) == len(found) else None,
+    )
 
 
 def _passages(

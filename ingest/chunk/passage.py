@@ -25,13 +25,13 @@ from sluice.ingest.settings import ChunkSettings
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The range `text[start:end]` in its section or symbol, with `text[head[0]:head[1]]` repeated above it."""
+    """The range `text[start:end]` in its section or symbol; the ranges `heads` of the text are repeated above it."""
 
     start: int
     end: int
     section_path: tuple[str, ...] = ()
     symbol_path: str | None = None
-    head: tuple[int, int] | None = None
+    heads: tuple[tuple[int, int], ...] = ()
 
 
 def trimmed(passages: Iterable[Passage], text: str, *, keep_indent: bool) -> Iterator[Passage]:

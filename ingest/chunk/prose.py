@@ -17,7 +17,7 @@ inside a fenced code block. Paged text has one section per page; plain text is o
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -71,9 +71,15 @@ class Prose:
         if self._spans.count(group.start, group.end) <= capacity:
             yield Passage(group.start, group.end, group.path)
             return
-        parts = (Passage(start, end, group.path) for start, end in self._context(group, capacity))
-        tables = tables_in(self._text, group.body, group.end) if self._form == "markdown" else []
-        yield from with_table_heads(parts, tables, self._text, self._spans, capacity) if tables else parts
+        if self._form != "markdown":
+            yield from (Passage(start, end, group.path) for start, end in self._context(group, capacity))
+            return
+        names = [one for one in names_in(self._text, group) if self._spans.count(*one) <= capacity // _LARGEST_NAME]
+        room = capacity - max((self._spans.count(*one) for one in names), default=0)
+        parts = (Passage(start, end, group.path) for start, end in self._context(group, room))
+        if tables := tables_in(self._text, group.body, group.end):
+            parts = with_table_heads(parts, tables, self._text, self._spans, room)
+        yield from with_names(parts, names, self._text)
 
     def _context(self, group: Section, capacity: int) -> Iterator[tuple[int, int]]:
         tokens = self._spans.count(group.start, group.end)
@@ -194,7 +200,7 @@ def _dealt(part: Passage, table: Table, text: str, spans: TokenSpans, capacity: 
             end = part.end
         begins_row = not text[text.rfind("\n", 0, start) + 1 : start].strip(" \t>")
         fits = begins_row and spans.count(start, end) <= room
-        yield replace(part, start=start, end=end, head=head if fits else None)
+        yield replace(part, start=start, end=end, heads=(head,) if fits else ())
         start = end
     if start < part.end:
         yield replace(part, start=start)
@@ -206,6 +212,42 @@ def _borders(text: str, start: int, end: int) -> Iterator[int]:
         newline = text.find("\n", start, end)
         start = end if newline < 0 else newline + 1
         yield start
+
+
+_TERM = re.compile(r"^[ \t>]*\*\*(?=\S)[^\n]{1,300}\*\*(?: : [^\n]{0,100})?(?=[ \t]*$)", re.MULTILINE)
+_LARGEST_NAME = 4
+"""A name that takes more than one in this many tokens of a chunk is not repeated."""
+
+
+def names_in(text: str, section: Section) -> list[tuple[int, int]]:
+    """Return the ranges of lines that name what stands below them: the section's heading, and terms, which are bold."""
+    heading = text[section.named : section.body].rstrip()
+    own = [(section.named, section.named + len(heading))] if heading else []
+    return [*own, *(found.span() for found in _TERM.finditer(text, section.body, section.end))]
+
+
+def with_names(parts: Iterable[Passage], names: list[tuple[int, int]], text: str) -> Iterator[Passage]:
+    """Yield the parts of a section in order; none ends with a name, and each begins with one: its own, or repeated.
+
+    The term above a part is repeated if another term follows in the section, so that the part surely belongs to its
+    definition, else the heading.
+    """
+    starts = [start for start, _ in names]
+    before: Passage | None = None
+    for part in parts:
+        if before is not None:
+            last = bisect_left(starts, before.end) - 1
+            is_last = last >= 0 and before.start < starts[last] and not text[names[last][1] : part.start].strip()
+            if is_last and not part.heads:
+                before, part = replace(before, end=starts[last]), replace(part, start=starts[last])
+            yield before
+        above = bisect_right(starts, part.start) - 1
+        if above >= 0 and text[names[above][1] : part.start].strip():
+            is_sure = above + 1 < len(names)
+            part = replace(part, heads=(names[above if is_sure else 0], *part.heads))
+        before = part
+    if before is not None:
+        yield before
 
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？]+")
@@ -297,7 +339,7 @@ _PAGE_BREAK = "\f"
 class Section:
     """The range `text[start:end]` under the headings `path`, outermost first. Its own headings end at `body`.
 
-    `joins`: whether a chunk may hold this section together with its neighbours.
+    The last of them begins at `named`. `joins`: whether a chunk may hold this section together with its neighbours.
     """
 
     start: int
@@ -305,6 +347,7 @@ class Section:
     end: int
     path: tuple[str, ...] = ()
     joins: bool = True
+    named: int = 0
 
 
 def sections_of(text: str, form: Form) -> Iterator[Section]:
@@ -327,17 +370,17 @@ def _pages(text: str) -> Iterator[Section]:
 def _markdown_sections(text: str) -> Iterator[Section]:
     """Yield sections; a heading shares that of a heading directly below it which is not higher: none stands alone."""
     stack: list[tuple[int, str]] = []
-    start = body = 0
+    start = body = named = 0
     for heading_start, heading_end, level, title in _headings(text):
         follows_at_once = body > start and not text[body:heading_start].strip() and stack and level >= stack[-1][0]
         if heading_start > start and not follows_at_once:
-            yield Section(start, body, heading_start, _path(stack))
+            yield Section(start, body, heading_start, _path(stack), named=named)
             start = heading_start
         while stack and stack[-1][0] >= level:
             stack.pop()
         stack.append((level, title))
-        body = heading_end
-    yield Section(start, body, len(text), _path(stack))
+        named, body = heading_start, heading_end
+    yield Section(start, body, len(text), _path(stack), named=named)
 
 
 def _path(stack: list[tuple[int, str]]) -> tuple[str, ...]:

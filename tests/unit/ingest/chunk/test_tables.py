@@ -46,8 +46,11 @@ def test_each_part_of_a_table_begins_with_its_header_rows_and_names_the_lines_of
     assert len(others) >= 4
     held: list[int] = []
     for chunk in others:
-        assert chunk.text.startswith(f"{HEAD}\n| metal")
-        assert chunk.text.removeprefix(f"{HEAD}\n") == "\n".join(lines[chunk.start_line - 1 : chunk.end_line]).rstrip()
+        assert chunk.text.startswith(f"# Metals\n{HEAD}\n| metal")
+        assert (
+            chunk.text.removeprefix(f"# Metals\n{HEAD}\n")
+            == "\n".join(lines[chunk.start_line - 1 : chunk.end_line]).rstrip()
+        )
         held += range(chunk.start_line, chunk.end_line + 1)
     assert held == list(range(first.end_line + 1, len(lines) + 1)), "each row once"
     assert "Words behind" in others[-1].text
