@@ -92,7 +92,11 @@ NO_TEXT = "(The site asks that no text of this page be shown; it can be read the
 
 
 class Citation(Value):
-    """The source of `[number]` in the context: `source` is `path:start-end` or `url:start-end`."""
+    """The source of `[number]` in the context.
+
+    `source` is the path, the URL or the id, with the lines of the file (`docs/guide.md:10-24`), the page of a PDF
+    (`paper.pdf:page 3`), or the heading in HTML and XML (`guide.html § Install`), which are read as another text.
+    """
 
     number: int
     chunk_id: str

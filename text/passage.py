@@ -18,12 +18,13 @@ from sluice.text.role_marks import break_marks
 MOST_SHOWN = 200
 """Most characters shown of a source, a title, a heading or a name; the rest is cut off, with `…` in its place."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_LINES = re.compile(r":(?:\d+-|page )\d+\Z")
 _LINE = re.compile("^", re.MULTILINE)
 _LIKE_A_HEAD = re.compile(r"^(?=[ \t]*\[\d+\] .*% match\))", re.MULTILINE)
 
 
 class Cited(Protocol):
-    """What a citation says of its passage; `source` ends in its lines."""
+    """What a citation says of its passage."""
 
     @property
     def number(self) -> int:
@@ -31,7 +32,7 @@ class Cited(Protocol):
 
     @property
     def source(self) -> str:
-        """Path or address, and its lines."""
+        """Path or address, with its lines, its page (`:page 3`) or its heading (` § Heading`)."""
 
     @property
     def match(self) -> float:
@@ -73,8 +74,9 @@ def show_passage(cited: Cited, found: Found, no_text: str, notes: Iterable[str] 
 
 def show_head(cited: Cited, found: Found) -> str:
     """Return the line above a passage: its number, source and match, and its title, headings and symbol."""
-    source, _, lines = cited.source.rpartition(":")
-    place = f"[{cited.number}] {on_one_line(source)}:{lines} ({round(100 * cited.match)}% match)"
+    lines = _LINES.search(cited.source)
+    source = cited.source[: lines.start()] if lines else cited.source
+    place = f"[{cited.number}] {on_one_line(source)}{lines[0] if lines else ''} ({round(100 * cited.match)}% match)"
     claim = "submitted, source claimed" if cited.origin in ("submitted", "operator") else ""
     names = " > ".join(shown_names((found.title, *found.section_path, found.symbol_path)))
     return " · ".join(part for part in (place, claim, names) if part)

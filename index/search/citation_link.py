@@ -26,6 +26,10 @@ _LEAST_WORDS = 3
 """Fewer words than this stand in a page more than once."""
 _READ_AS_ANOTHER_TEXT = frozenset((".html", ".htm", ".xhtml", ".pdf", ".xml", ".rss", ".atom"))
 """Files whose lines differ from those of the extracted text."""
+_READ_AS_IT_IS = frozenset(
+    (".md", ".markdown", ".mdx", ".rst", ".txt", ".text", ".log", ".csv", ".tsv", ".json", ".jsonl", ".yaml", ".yml")
+)
+"""Suffixes of addresses whose lines are those of the file; other pages of the web are HTML, if not source code."""
 _KEPT_IN_FRAGMENT = "!$&'()*+,;=:@/?"
 """Characters that a fragment may contain beside the unreserved ones (RFC 3986, section 3.5)."""
 _LINE_MARKS = re.compile(r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*(?:#{1,6}[ \t]+)?\\?")
@@ -51,6 +55,28 @@ def link_of(chunk: RetrievedChunk) -> str | None:
     if chunk.page is None and (directive := text_directive(chunk.text)):
         place = f"{place or ('' if '#' in chunk.url else '#')}:~:{directive}"
     return f"{chunk.url.partition('#')[0] if chunk.page or chunk.anchor else chunk.url}{place}"
+
+
+def format_source(chunk: RetrievedChunk) -> str:
+    """Return `path:start-end`; for a PDF `path:page 3`, for HTML and XML `path § heading`, whose lines nobody sees.
+
+    Instead of the path stands the URL where there is no path, or the document's id where there is neither.
+    """
+    address = chunk.file_path or chunk.url or chunk.document_id
+    if chunk.page is not None:
+        return f"{address}:page {chunk.page}"
+    if _has_lines(chunk, address):
+        return f"{address}:{chunk.start_line}-{chunk.end_line}"
+    return f"{address} § {chunk.section_path[-1]}" if chunk.section_path else address
+
+
+def _has_lines(chunk: RetrievedChunk, address: str) -> bool:
+    """Return whether the chunk's lines are those of the file or of the text that was handed in."""
+    suffix = PurePosixPath(re.split("[?#]", address, maxsplit=1)[0]).suffix.lower()
+    if chunk.anchor is not None or suffix in _READ_AS_ANOTHER_TEXT:
+        return False
+    is_code = chunk.symbol_path is not None or len(chunk.language or "") > 2
+    return chunk.provenance.source in ("file", "submission") or suffix in _READ_AS_IT_IS or is_code
 
 
 def _place(chunk: RetrievedChunk) -> str:

@@ -12,7 +12,7 @@ from sluice.contracts.index import NO_TEXT, Answer, Citation
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
 from sluice.contracts.trust import Verdict
-from sluice.index.search.citation_link import link_of
+from sluice.index.search.citation_link import format_source, link_of
 from sluice.text.passage import show_head, show_passage, show_text
 from sluice.text.words import estimate_tokens
 
@@ -152,11 +152,6 @@ def _text_fact(chunk: RetrievedChunk, name: str) -> str | None:
     """Return the value of that name in the document's metadata; None where it is not text."""
     fact = chunk.metadata.get(name)
     return fact if isinstance(fact, str) else None
-
-
-def format_source(chunk: RetrievedChunk) -> str:
-    """Return `path:start-end`, with the URL where there is no path, or the document's id where there is neither."""
-    return f"{chunk.file_path or chunk.url or chunk.document_id}:{chunk.start_line}-{chunk.end_line}"
 
 
 def _within(chunks: Sequence[RetrievedChunk], max_tokens: int, count_tokens: CountTokens) -> list[RetrievedChunk]:

@@ -76,7 +76,8 @@ class Prose:
             return
         names = [one for one in names_in(self._text, group) if self._spans.count(*one) <= capacity // _LARGEST_NAME]
         room = capacity - max((self._spans.count(*one) for one in names), default=0)
-        parts = (Passage(start, end, group.path) for start, end in self._context(group, room))
+        cuts = self._context(group, room)
+        parts: Iterator[Passage] = (Passage(start, end, group.path) for start, end in cuts)
         if tables := tables_in(self._text, group.body, group.end):
             parts = with_table_heads(parts, tables, self._text, self._spans, room)
         yield from with_names(parts, names, self._text)
@@ -237,17 +238,25 @@ def with_names(parts: Iterable[Passage], names: list[tuple[int, int]], text: str
     for part in parts:
         if before is not None:
             last = bisect_left(starts, before.end) - 1
-            is_last = last >= 0 and before.start < starts[last] and not text[names[last][1] : part.start].strip()
+            is_last = last >= 0 and before.start < starts[last] and _is_blank(text, names[last][1], part.start)
             if is_last and not part.heads:
                 before, part = replace(before, end=starts[last]), replace(part, start=starts[last])
             yield before
         above = bisect_right(starts, part.start) - 1
-        if above >= 0 and text[names[above][1] : part.start].strip():
+        if above >= 0 and part.start > starts[above] and not _is_blank(text, names[above][1], part.start):
             is_sure = above + 1 < len(names)
             part = replace(part, heads=(names[above if is_sure else 0], *part.heads))
         before = part
     if before is not None:
         yield before
+
+
+_MOST_BLANK = 200
+
+
+def _is_blank(text: str, start: int, end: int) -> bool:
+    """Return whether only white space stands between, and little of it; a long range is not looked at."""
+    return end - start < _MOST_BLANK and not text[start:end].strip()
 
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？]+")

@@ -57,7 +57,7 @@ class Channels(Model):  # The variety of an answer's sources.
     domains: int
     diversity: float
 
-class Citation(Model):  # The source of `[number]` in the context: `source` is `path:start-end` or `url:start-end`.
+class Citation(Model):  # The source of `[number]` in the context. `source` is the path, the URL or the id, with the
     number: int
     chunk_id: str
     source: str

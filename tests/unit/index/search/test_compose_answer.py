@@ -101,6 +101,32 @@ def test_passages_stand_under_their_marks_with_source_and_match_each_once() -> N
     assert (answer.generation, answer.journal_offset) == ("g1", 4)
 
 
+@pytest.mark.parametrize(
+    ("source", "changes", "cited"),
+    [
+        ("file", {"file_path": "docs/a.html"}, "docs/a.html § Renewal"),
+        ("file", {"file_path": "docs/a.pdf", "page": 3}, "docs/a.pdf:page 3"),
+        ("file", {"file_path": "docs/a.rst"}, "docs/a.rst:3-9"),
+        ("file", {"file_path": "a.py", "symbol_path": "f"}, "a.py:3-9"),
+        ("file", {"file_path": "a.xml", "section_path": ()}, "a.xml"),
+        ("crawl", {"url": "https://e.org/guide?x=1"}, "https://e.org/guide?x=1 § Renewal"),
+        ("crawl", {"url": "https://e.org/guide.md#top"}, "https://e.org/guide.md#top:3-9"),
+        ("crawl", {"url": "https://e.org/paper", "page": 3}, "https://e.org/paper:page 3"),
+        ("submission", {"url": "https://e.org/guide"}, "https://e.org/guide:3-9"),
+        ("submission", {"url": "https://e.org/guide", "anchor": "renewal"}, "https://e.org/guide § Renewal"),
+    ],
+)
+def test_a_source_has_a_page_a_heading_or_the_lines_of_the_file(
+    source: str, changes: dict[str, object], cited: str
+) -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    provenance = Provenance(source=source, fetched_at=moment)  # type: ignore[arg-type]
+    chunk = _chunk(1, "Text", path=None).model_copy(update={"provenance": provenance, **changes})
+    answer = _answer(chunk)
+    assert answer.citations[0].source == cited
+    assert answer.context.startswith(f"[1] {cited} (")
+
+
 def test_a_page_whose_text_is_withheld_is_cited_once_by_title_and_address() -> None:
     withheld = [
         _chunk(rank, f"Text {rank}", path=None).model_copy(update={"document_id": "d1", "provenance": SHY})
@@ -114,7 +140,7 @@ def test_a_page_whose_text_is_withheld_is_cited_once_by_title_and_address() -> N
     assert shown[2] == other
     answer = _answer(*shown)
     assert [one.chunk_id for one in answer.citations] == ["c1", "c3"]
-    assert f"[1] https://example.org/1:3-9 (95% match) · Leases\n{NO_TEXT}\n" in answer.context
+    assert f"[1] https://example.org/1 (95% match) · Leases\n{NO_TEXT}\n" in answer.context
     assert "Text" not in answer.context
     assert [one.chunk_id for one in _answer(*shown, max_tokens=35).citations] == ["c3"], "its note counts, too"
 
