@@ -245,12 +245,12 @@ class _Reading:
             first += 1
         if name in _FILE.words("code"):
             return self._fenced(first, indent, argument if name not in ("math", "parsed-literal") else name, number)
-        inner = box._replace(indent=indent + 1)
+        end, inner = self._end_of_block(first, indent), box._replace(indent=indent + 1)
         self._boxes.append(inner)
         is_symbol = name in _FILE.words("described") and bool(argument)
         if name in ("toctree", "literalinclude"):
-            return self._entries(first, self._end_of_block(first, indent), argument, number, lead)
-        if is_symbol and found["domain"] in (None, "py") and name == "class" and not _is_symbol(argument):
+            return self._entries(first, end, argument, number, lead)
+        if name == "class" and not found["domain"] and not any(self._lines[first:end]) and not _is_symbol(argument):
             return first  # docutils' own: the names of styles
         if is_symbol and name in ("module", "currentmodule"):
             self._module = argument

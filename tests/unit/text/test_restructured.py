@@ -122,6 +122,14 @@ def test_terms_are_bold_and_stand_above_their_definitions() -> None:
     assert shown(text) == ["# Words", "**root**", "The superuser.", "**`bin` : a classifier**", "Old files.", "after"]
 
 
+def test_a_class_with_a_body_is_named_and_a_class_of_styles_is_not() -> None:
+    assert shown(".. class:: c_int\n\n   A number.\n\n.. class:: handout\n\nWords.") == [
+        "# `c_int`",
+        "A number.",
+        "Words.",
+    ]
+
+
 def test_a_text_is_known_by_its_directives_and_markdown_is_not() -> None:
     assert is_restructured(".. note:: x\n\nwords")
     assert is_restructured("words\n\n.. _label:\n\nTitle\n=====\n")
