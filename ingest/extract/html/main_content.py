@@ -60,7 +60,7 @@ def _structure_between(nodes: Nodes, visible: Sequence[int], wanted: Collection[
     """Return headings, lists, tables and code that the library left out between chosen blocks, with their content.
 
     They are siblings of the chosen blocks, and are not mostly links. A list of definitions is whole where a part of
-    it is chosen: the library drops terms whose definition has paragraphs, and definitions that have none beside those.
+    it is chosen, and so is one with paragraphs in some items alone: the library drops those without, and terms above.
     """
     sizes = counted(nodes, visible)
     left_out: dict[int, list[int]] = {}
@@ -69,7 +69,8 @@ def _structure_between(nodes: Nodes, visible: Sequence[int], wanted: Collection[
     for node in visible:
         parent = nodes.parents[node]
         if node in wanted:
-            if nodes.tags[node] == "dl" and node >= whole_to and sizes.linked[node] * 2 <= sizes.chars[node]:
+            is_list = nodes.tags[node] == "dl" or (nodes.tags[node] in ("ul", "ol") and _is_mixed(nodes, node))
+            if is_list and node >= whole_to and sizes.linked[node] * 2 <= sizes.chars[node]:
                 whole_to = nodes.ends[node]
                 found.update(range(node, whole_to))
             if sizes.chars[node]:
@@ -78,6 +79,12 @@ def _structure_between(nodes: Nodes, visible: Sequence[int], wanted: Collection[
         elif parent in left_out and nodes.tags[node] in _STRUCTURE and sizes.linked[node] * 2 <= sizes.chars[node] > 0:
             left_out[parent].append(node)
     return {part for node in found for part in range(node, nodes.ends[node])}
+
+
+def _is_mixed(nodes: Nodes, node: int) -> bool:
+    """Return whether some items of a list begin with a paragraph, and others with words."""
+    first = {nodes.tags[item + 1] for item in nodes.children(node) if nodes.ends[item] > item + 1}
+    return "p" in first and "" in first
 
 
 def _with_spaces(nodes: Nodes, visible: Sequence[int], wanted: Collection[int]) -> list[int]:
