@@ -9,7 +9,8 @@ import sys
 import pytest
 
 ASK = (
-    "import sys, typer\n"
+    "import signal, sys, typer\n"
+    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background job ignores it
     "from sluice.cli.command import ask_first\n"
     "try:\n"
     "    ask_first('Empty it?', yes=False)\n"
