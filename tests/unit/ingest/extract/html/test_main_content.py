@@ -54,24 +54,28 @@ def test_a_page_that_is_too_large_for_the_library_is_read_without_what_it_declar
     assert "imprint" not in text
 
 
-MIXED = [("<p>", "</p>"), ("<p>", "</p>"), ("", ""), ("<p>", "</p>")]
+LONG = " More words on what it does and why it is there for those who read them." * 4
+MIXED = [("", ""), ("<p>", "</p>"), ("", ""), ("<p>", "</p>"), ("", "")]
 
 
 def test_no_term_and_no_definition_is_lost_where_some_definitions_have_paragraphs() -> None:
     users = "".join(
-        f"<dt>user{number}</dt><dd>{begin}Runs the service of number {number}.{end}</dd>"
+        f"<dt>user{number}</dt><dd>{begin}Runs the service of number {number}.{LONG if begin else ''}{end}</dd>"
         for number, (begin, end) in enumerate(MIXED)
     )
     text = text_of(f"<h1>Users</h1><dl>{users}</dl>")
-    for number in range(4):
+    for number in range(5):
         assert f"**user{number}**" in text
         assert f"service of number {number}." in text
 
 
 def test_no_item_is_lost_where_some_items_have_paragraphs() -> None:
-    items = "".join(f"<li>{begin}Rule {number} of the house.{end}</li>" for number, (begin, end) in enumerate(MIXED))
+    items = "".join(
+        f"<li>{begin}Rule {number} of the house.{LONG if begin else ''}{end}</li>"
+        for number, (begin, end) in enumerate(MIXED)
+    )
     text = text_of(f"<h1>Rules</h1><ul>{items}</ul>")
-    assert [f"- Rule {number} of the house." in text for number in range(4)] == [True] * 4
+    assert [f"- Rule {number} of the house." in text for number in range(5)] == [True] * 5
 
 
 def test_a_page_on_which_the_library_fails_is_read_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
