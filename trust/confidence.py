@@ -58,6 +58,9 @@ BY_MEANING = Formula(bias=-3.87, closeness=6.98, coverage=2.86, chunks=0.24)
 """Weights for cosines of a calibrated model."""
 BY_WORDS = Formula(bias=-1.74, closeness=0.0, coverage=4.27, chunks=0.13)
 """Weights for words alone: of a question without a vector, or with one of another model, or in another language."""
+NUMBER_SHIFT = 1.0
+"""Shift of the log-odds where the question names a number that the passage does not hold: of 75 such passages of SQuAD
+2 answered, and of 76 of SciFact 10, where the other figures expect a quarter."""
 WORTH_READING = 0.05
 """Probability by its vector below which the best passage is not read closely, which takes some 14 ms of one core."""
 
@@ -95,6 +98,13 @@ class CoverageMeter:
             return 1.0
         parts = (passage.title, *passage.section_path, passage.symbol_path, passage.text)
         return min(1.0, self._mass("\n".join(part for part in parts if part), passage.language) / self._enough)
+
+    def misses_number(self, passage: RetrievedChunk) -> bool:
+        """Return whether the question names a number, a year or a model's number that the passage does not hold."""
+        parts = (passage.title, *passage.section_path, passage.symbol_path, passage.text)
+        held = frozenset(self._analyse("\n".join(part for part in parts if part), passage.language))
+        numbers = (word for word in self._words if any(letter.isdigit() for letter in word))
+        return any(not self._in_language(passage.language)[word] <= held for word in numbers)
 
     def window(self, passage: RetrievedChunk) -> str:
         """Return the part of a passage in which an answer stands most likely, after its headings.
@@ -287,12 +297,13 @@ def _log_odds(chunks: Sequence[RetrievedChunk], asked: Asked, known: Sequence[bo
     otherwise; of the best ones, by their tokens."""
     meter, count = CoverageMeter(asked.words, asked.rarest, asked.analyse), asked.chunk_count
     shares = [meter.share(chunk) for chunk in chunks]
+    shifts = [-NUMBER_SHIFT * meter.misses_number(chunk) for chunk in chunks]
     by_model = [is_known and asked.may_drop for is_known in known]
     odds = [
-        BY_MEANING.log_odds(1.0 - chunk.dense_distance, share, count)
+        BY_MEANING.log_odds(1.0 - chunk.dense_distance, share, count) + shift
         if is_by_model and chunk.dense_distance is not None
-        else BY_WORDS.log_odds(0.0, share, count)
-        for chunk, share, is_by_model in zip(chunks, shares, by_model, strict=True)
+        else BY_WORDS.log_odds(0.0, share, count) + shift
+        for chunk, share, shift, is_by_model in zip(chunks, shares, shifts, by_model, strict=True)
     ]
     best = max(
         (place for place, chunk in enumerate(chunks) if by_model[place] and not chunk.is_flood),
@@ -306,7 +317,7 @@ def _log_odds(chunks: Sequence[RetrievedChunk], asked: Asked, known: Sequence[bo
         return odds
     distance = chunks[best].dense_distance
     closeness = match if distance is None else (match + 1.0 - distance) / 2
-    most = BY_TOKENS.log_odds(closeness, shares[best], count)
+    most = BY_TOKENS.log_odds(closeness, shares[best], count) + shifts[best]
     odds = [min(own, most) if is_by_model else own for own, is_by_model in zip(odds, by_model, strict=True)]
     return [*odds[:best], most, *odds[best + 1 :]]
 

@@ -227,3 +227,12 @@ def test_judging_eight_passages_takes_less_than_a_millisecond_besides_the_analys
         judge(found, asked)
         seconds.append(time.thread_time() - started)
     assert min(seconds) < 0.001
+
+
+def test_a_passage_without_a_number_of_the_question_is_less_sure() -> None:
+    asked = replace(ASKED, words=dict(ASKED.words) | {"p200": RARE})
+    right, wrong = retrieved("a", f"P200: {FULL}", title="P200"), retrieved("b", f"P100: {FULL}", title="P100")
+    high, low = confidences(right, wrong, asked=asked)
+    assert low < high
+    [without_a_word] = confidences(wrong, asked=replace(ASKED, words=dict(ASKED.words) | {"model": RARE}))
+    assert low < without_a_word, "a number counts for more than another word"
