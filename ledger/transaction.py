@@ -230,7 +230,7 @@ def _put(dialect: str, table: Table, key: tuple[str, ...], changed: tuple[str, .
 
 
 def _row_of(names: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
-    make: Callable[[Sequence[Any]], Any] = namedtuple("Row", names)._make  # type: ignore[attr-defined]
+    make: Callable[[Sequence[Any]], Any] = namedtuple("Row", names, rename=True)._make  # type: ignore[attr-defined]
     return make
 
 

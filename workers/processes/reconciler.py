@@ -35,6 +35,7 @@ import structlog
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.event import Queue
 from sluice.ledger.ledger import Ledger, WakeUp
+from sluice.ledger.reader import Backlog
 from sluice.otel import metrics
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
@@ -115,7 +116,7 @@ class Reconciler:
         for stage, backlog in self._ledger.backlogs().items():
             if self._clock() - backlog.oldest < self._republish_after_seconds:
                 continue
-            missing = backlog.ready - self._queued(stage)
+            missing = self._missing(stage, backlog)
             if stage in paused:
                 until = paused[stage]
                 is_due = until is not None and until.timestamp() <= self._clock()
@@ -123,6 +124,9 @@ class Reconciler:
             if missing > 0:
                 wake_ups += self._ledger.next_ready(stage, min(missing, MOST_PUBLISHED_AT_ONCE))
         return wake_ups
+
+    def _missing(self, stage: Queue, backlog: Backlog) -> int:
+        return backlog.ready - self._queued(stage)
 
 
 def run_reconciler(settings: Settings) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused, SluiceError, TimedOut
 from sluice.ingest.repository.git import parse_remote
-from sluice.workers.service import sources
 from sluice.workers.service.sources import open_repository, read_repository
 from tests.support.git_checkout import git
 from tests.support.git_server import GitServer
@@ -99,11 +98,11 @@ def test_a_fetch_that_takes_too_long_or_too_much_is_ended(
     (source / "large.bin").write_bytes(__import__("random").Random(1).randbytes(400_000))
     git(source, "add", "-A")
     git(source, "commit", "-qm", "large")
-    monkeypatch.setattr(sources, "MAX_BYTES", 100_000)
+    monkeypatch.setattr("sluice.ingest.repository.git.MAX_BYTES", 100_000)
     with pytest.raises(SluiceError) as refused:
         reads(instance, server.url("team/parcel/.git"))
     assert not isinstance(refused.value, TimedOut)
-    monkeypatch.setattr(sources, "MAX_BYTES", 10_000_000)
+    monkeypatch.setattr("sluice.ingest.repository.git.MAX_BYTES", 10_000_000)
     server.delay_seconds = 1.5
     monkeypatch.setattr("sluice.ingest.repository.git.LIST_TIMEOUT_SECONDS", 0.5)
     with pytest.raises(TimedOut):
