@@ -82,7 +82,6 @@ class Look:
     inks: frozenset[Colour] = frozenset()
     """Colours that letters may have; none if they are unknown and not suspect."""
     grounds: frozenset[Colour] = frozenset()
-    is_clipped: bool = False
     variables: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def shows_text(self) -> bool:
@@ -106,10 +105,7 @@ class _Place:
 
 
 class Cascade:
-    """The styles of one page. Call `place` in page order, and never for nodes within a hidden element.
-
-    With `trusts_body`, what hides the whole page is ignored: a script takes it away when the page is loaded.
-    """
+    """The styles of one page. Call `place` in page order, and never for nodes within a hidden element."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -129,7 +125,10 @@ class Cascade:
         self.start(trusts_body=False)
 
     def start(self, *, trusts_body: bool) -> None:
-        """Begin at the first node."""
+        """Begin at the first node.
+
+        With `trusts_body`, what hides the whole page is ignored: a script takes it away when the page is loaded.
+        """
         self._trusts_body = trusts_body
         inks = frozenset() if self.sheets.is_elsewhere else frozenset((BLACK,))
         self._first = _Place(Look(inks=inks, grounds=frozenset((WHITE,))))

@@ -110,7 +110,7 @@ def judge(name: str, value: str) -> Verdict | None:
     known = table().shown.get(name)
     if known is None:
         return HIDES
-    if "any" in known.words or (value in ("initial", "unset", "revert") and name != "all"):
+    if "any" in known.words or value in ("initial", "unset", "revert"):
         return SHOWS if UNKNOWN not in value else HIDES
     tokens = tokens_of(value)
     if not 0 < len(tokens) <= known.most:
