@@ -59,8 +59,7 @@ class Client:
 
     def cut(self) -> None:
         """End the client's task and connection."""
-        if self.task is not None:
-            self.task.cancel()
+        self.leave()
         self.side.break_off()
 
     def leave(self) -> None:

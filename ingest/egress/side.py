@@ -22,10 +22,9 @@ READ_BYTES = 65_536
 
 
 class Side(asyncio.StreamReaderProtocol):
-    """One connection: its `reader`, its `writer` and its `transport`. `on_open` is called when it is established."""
+    """One connection: its `reader` and its `writer`. `on_open` is called when it is established."""
 
     writer: asyncio.StreamWriter
-    transport: asyncio.BaseTransport
 
     def __init__(self, *, on_open: Callable[[Side], None] | None = None) -> None:
         self.reader = asyncio.StreamReader(limit=MAX_HEAD_BYTES)
@@ -60,8 +59,8 @@ class Side(asyncio.StreamReaderProtocol):
 
     def break_off(self) -> None:
         """Reset the connection instead of closing it, so that the other end cannot take its part for the whole."""
-        connected = self.transport.get_extra_info("socket")
-        if connected is not None and not self.transport.is_closing():
+        connected = self.writer.get_extra_info("socket")
+        if connected is not None and not self.writer.is_closing():
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
@@ -70,7 +69,6 @@ class Side(asyncio.StreamReaderProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Handle the established connection."""
         super().connection_made(transport)
-        self.transport = transport
         loop = asyncio.get_running_loop()
         self.writer = asyncio.StreamWriter(transport, self, self.reader, loop)  # type: ignore[arg-type]
         if self._on_open is not None:
