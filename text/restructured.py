@@ -268,7 +268,7 @@ class _Reading:
             for at, signature in enumerate(signatures, number):
                 if is_symbol:
                     signature = self._qualified(name, signature, box.owner)
-                    language = _FILE.tables["languages"].get(found["domain"] or "", "python")
+                    language = _FILE.tables["languages"].get(found["domain"], "python")
                     self._labels.append((at, f"symbol:{language}:{_bare(signature)}"))
                     owner = _bare(signature) if name in _FILE.words("classes") else owner
                 shown = f"`{signature}`" if is_symbol and "`" not in signature else signature
