@@ -221,12 +221,10 @@ def _plain(character: str) -> tuple[str, bool]:
 def _unmask_look_alikes(read: list[str], starts: Sequence[int], disguises: list[Disguise]) -> None:
     """Replace look-alikes by Latin letters in words that mix both, and beside several such in whole words."""
     words = [word for word in _WORD.finditer("".join(read)) if _looks_latin(word[0])]
-    mixed = sum(any(letter.isascii() and letter.isalpha() for letter in word[0]) for word in words)
-    for word in words:
-        is_mixed = any(letter.isascii() and letter.isalpha() for letter in word[0])
-        if is_mixed or mixed >= _FEW:
-            read[word.start() : word.end()] = [LATIN_OF.get(letter, letter) for letter in word[0]]
-            disguises.append(Disguise("look-alike-letters", starts[word.start()], starts[word.end() - 1] + 1))
+    mixed = [word for word in words if any(letter.isascii() and letter.isalpha() for letter in word[0])]
+    for word in words if len(mixed) >= _FEW else mixed:
+        read[word.start() : word.end()] = [LATIN_OF.get(letter, letter) for letter in word[0]]
+        disguises.append(Disguise("look-alike-letters", starts[word.start()], starts[word.end() - 1] + 1))
 
 
 def _looks_latin(word: str) -> bool:

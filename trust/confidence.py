@@ -96,13 +96,11 @@ class CoverageMeter:
         """Return the share of the question that text and headings hold, in [0, 1]; 1 without question words."""
         if self._enough <= 0:
             return 1.0
-        parts = (passage.title, *passage.section_path, passage.symbol_path, passage.text)
-        return min(1.0, self._mass("\n".join(part for part in parts if part), passage.language) / self._enough)
+        return min(1.0, self._mass(_whole(passage), passage.language) / self._enough)
 
     def misses_number(self, passage: RetrievedChunk) -> bool:
         """Return whether the question names a number, a year or a model's number that the passage does not hold."""
-        parts = (passage.title, *passage.section_path, passage.symbol_path, passage.text)
-        held = frozenset(self._analyse("\n".join(part for part in parts if part), passage.language))
+        held = frozenset(self._analyse(_whole(passage), passage.language))
         numbers = (word for word in self._words if any(letter.isdigit() for letter in word))
         return any(not self._in_language(passage.language)[word] <= held for word in numbers)
 
@@ -142,6 +140,12 @@ class CoverageMeter:
         if language not in self._terms_of:
             self._terms_of[language] = {word: frozenset(self._analyse(word, language)) for word in self._words}
         return self._terms_of[language]
+
+
+def _whole(passage: RetrievedChunk) -> str:
+    """Return the headings and the text of a passage."""
+    parts = (passage.title, *passage.section_path, passage.symbol_path, passage.text)
+    return "\n".join(part for part in parts if part)
 
 
 UNTRUSTED = 0.4
