@@ -15,7 +15,8 @@ from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.fold import fold
 from sluice.memory.learning import wording
-from sluice.memory.learning.add import Candidate, Compare, add_learning
+from sluice.memory.learning.add import Candidate, Compare
+from sluice.memory.learning.distil import learn_all
 from sluice.memory.learning.observations import Fingerprint, fingerprint
 from sluice.memory.learning.wording import excluded, the_error
 from sluice.memory.ports import Sanitise
@@ -111,18 +112,13 @@ def learn_solutions(
     state: FeatureMemory, distilled: Iterable[JournalEntry], *, compare: Compare, sanitise: Sanitise, at: datetime
 ) -> list[JournalEntry]:
     """Return the learnings on errors solved in the iterations that the entries `distilled` search, to follow these."""
-    after, learned = state.copy(), list(distilled)
-    for entry in learned:
+    after, entries = state.copy(), list(distilled)
+    for entry in entries:
         fold(after, entry)
     waiting = after.distilled - state.distilled
-    for one in state.in_order():
-        if one.entry_id in waiting:
-            for candidate in _solutions(one.record):
-                _, entries = add_learning(after, candidate, compare=compare, sanitise=sanitise, at=at)
-                learned += (new := [entry for entry in entries if entry.id not in after.entry_ids])
-                for entry in new:
-                    fold(after, entry)
-    return learned
+    solutions = (found for one in state.in_order() if one.entry_id in waiting for found in _solutions(one.record))
+    learned, _ = learn_all(after, solutions, compare, sanitise, at)
+    return [*entries, *learned]
 
 
 def _solutions(record: IterationRecord) -> Iterator[Candidate]:

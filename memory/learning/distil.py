@@ -52,7 +52,7 @@ def distil(
     after = state.copy()
     for entry in entries:
         fold(after, entry)
-    learned, echoes = _learn(after, [*_observed(iterations, waiting), *proposed], compare, sanitise, at)
+    learned, echoes = learn_all(after, [*_observed(iterations, waiting), *proposed], compare, sanitise, at)
     return [*entries, *learned, *_looked_at(waiting, echoes, at)]
 
 
@@ -64,10 +64,13 @@ def _observed(iterations: Sequence[RecordedIteration], waiting: Sequence[Recorde
             yield from observe(history, at)
 
 
-def _learn(
+def learn_all(
     after: FeatureMemory, candidates: Iterable[Candidate], compare: Compare, sanitise: Sanitise, at: datetime
 ) -> tuple[list[JournalEntry], int]:
-    """Return the entries of all candidates, each compared with those before it, and the number of echoes."""
+    """Return the entries of all candidates, each compared with those before it, and the number of echoes.
+
+    The entries are folded into `after`.
+    """
     learned: list[JournalEntry] = []
     echoes = 0
     for candidate in candidates:
