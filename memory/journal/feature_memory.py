@@ -17,7 +17,6 @@ class RecordedIteration:
 
     entry_id: str
     record: IterationRecord
-    recorded_at: datetime
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ def _apply(state: FeatureMemory, entry: JournalEntry) -> Iterable[str]:
         case entries.IterationAdded(record=record):
             if record.feature != state.feature:
                 return [f"a record of feature {record.feature!r} in the journal of {state.feature!r}"]
-            state.iterations[entry.id] = RecordedIteration(entry.id, record, entry.at)
+            state.iterations[entry.id] = RecordedIteration(entry.id, record)
             if record.iteration_number <= MAX_ITERATION:
                 state.highest_iteration = max(state.highest_iteration, record.iteration_number)
             insort(state.moments, record.timestamp)
