@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.graph.extract.languages.rules import joined, last_line_of, line_of
+from sluice.graph.extract.languages.rules import joined, last_line_of, line_of, text_of
 from sluice.text.grammar import grammar_of
 
 if TYPE_CHECKING:
@@ -416,10 +416,8 @@ def imported_name(package: str, written: str) -> str:
 
 def text(node: Node | None) -> str:
     """Return the source of a node, a name in the form that Python compares (NFKC); empty for None."""
-    if node is None:
-        return ""
-    source = str(node.text or b"", "utf-8", "replace")
-    if not source.isascii() and node.type == "identifier":
+    source = text_of(node)
+    if node is not None and node.type == "identifier" and not source.isascii():
         return unicodedata.normalize("NFKC", source)
     return source
 
