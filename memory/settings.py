@@ -14,8 +14,8 @@ class MemorySettings(Value):
     """Tokens of a prompt block if the request gives no number: about a page, which an agent reads with every
     iteration."""
     distil_by_model: bool = False
-    """Whether the judge's model proposes learnings that the rules miss, and decides whether two of them say the same if
-    rules leave it open, within budget.day_usd; needs judge.model."""
+    """Whether the judge's model proposes learnings that the rules miss, and decides whether two near ones are contrary
+    if their words leave it open, within budget.day_usd; needs judge.model."""
     in_gate: bool = False
     """Whether the gate counts memory on a question like the session's messages, if a request names its feature. The
     flag `memory` has to be on too."""

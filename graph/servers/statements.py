@@ -172,7 +172,7 @@ class ServerDocument(NamedTuple):
 
 
 def document_row(corpus: str, document: ServerDocument) -> dict[str, Any]:
-    """Return a document as a row of `MERGE_DOCUMENTS`."""
+    """Return a document as a row of `merge_documents`."""
     properties = {
         "corpus": corpus,
         "id": document.document_id,
@@ -195,7 +195,7 @@ def document_row(corpus: str, document: ServerDocument) -> dict[str, Any]:
 
 
 def edge_row(corpus: str, owner: str, edge: Edge) -> dict[str, Any]:
-    """Return an edge as a row of `CREATE_EDGES`."""
+    """Return an edge as a row of `create_edges`."""
     properties = {
         "corpus": corpus,
         "owner": owner,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 known = PatternFile(Path(__file__).parents[1] / "known_names.toml").words
-"""Returns words of one entry of `known_names.toml`: builtin names of a language, types of Python, roles of markup."""
+"""Returns words of one entry of `known_names.toml`: builtin names of a language, types of Python."""
 
 
 class Imported(NamedTuple):
