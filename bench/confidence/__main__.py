@@ -42,8 +42,9 @@ def main() -> None:
     cache = EmbeddingCache(options.work / "embeddings.sqlite", 2_000_000)
     cases = list(read_cases(options.data_dir, CachedEmbedder(MiniLM(MODELS), cache)))
     cache.close()
-    by_meaning, by_words = fit_all(cases)
-    print(f"BY_MEANING = {by_meaning}\nBY_WORDS = {by_words}\n")
+    for name, formula in zip(("BY_MEANING", "BY_TOKENS", "BY_WORDS"), fit_all(cases), strict=True):
+        print(f"{name} = {formula}")
+    print()
     print("\n".join(write_tables(cases)))
 
 

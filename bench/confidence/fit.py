@@ -45,9 +45,11 @@ def fit_formula(cases: Sequence[Case], *, by_meaning: bool, start: Formula) -> F
     return Formula(bias, closeness, coverage, -chunks)
 
 
-def fit_by_tokens(cases: Sequence[Case]) -> Formula:
-    """The formula of the passages that are read closely."""
+def fit_by_tokens(cases: Sequence[Case]) -> Formula | None:
+    """The formula of the passages that are read closely; None where none was."""
     read = [case for case in cases if not np.isnan(case.match)]
+    if not read:
+        return None
     inputs = np.array([(_closeness(case), *_inputs_of(case)[_best(case)][1:]) for case in read])
     middle, spread = inputs.mean(axis=0), inputs.std(axis=0)
     happened, importance = np.array([case.answered for case in read]), weigh(cases)

@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.confidence.cases import COLLECTIONS, MIDDLE, SMALL, Case
-from bench.confidence.fit import SHARES, fit_formula, fit_isotonic, log_odds_of_answers, log_odds_of_passages, weigh
+from bench.confidence.fit import (
+    SHARES,
+    fit_by_tokens,
+    fit_formula,
+    fit_isotonic,
+    log_odds_of_answers,
+    log_odds_of_passages,
+    weigh,
+)
 from bench.gate.measures import Floats, area_under_curve, calibration_error, reliability
 from sluice.trust.confidence import BY_MEANING, BY_WORDS, LIMITED_BELOW, Formula
 
@@ -82,11 +90,12 @@ def judge_articles(cases: Sequence[Case]) -> Judged:
     return Judged(f"{ARTICLES}, folds of articles", together, parts[0].formula, said, isotonic)
 
 
-def fit_all(cases: Sequence[Case]) -> tuple[Formula, Formula]:
-    """The formulas to ship: by meaning and by words, fitted on all collections but the one of one topic."""
+def fit_all(cases: Sequence[Case]) -> tuple[Formula, Formula | None, Formula]:
+    """The formulas to ship, by meaning, by tokens and by words: fitted on all collections but the one of one topic."""
     chosen = _but(cases, "")
     return (
         fit_formula(chosen, by_meaning=True, start=BY_MEANING),
+        fit_by_tokens(chosen),
         fit_formula(chosen, by_meaning=False, start=BY_WORDS),
     )
 
@@ -189,9 +198,10 @@ def table_of_reliability(judged: Sequence[Judged]) -> list[str]:
 
 def _judge(name: str, held: Sequence[Case], fitted_on: Sequence[Case], by_meaning: bool) -> Judged:
     formula = fit_formula(fitted_on, by_meaning=by_meaning, start=BY_MEANING if by_meaning else BY_WORDS)
+    by_tokens = fit_by_tokens(fitted_on) if by_meaning else None
     known = np.array([float(case.answered) for case in fitted_on])
-    curve = fit_isotonic(log_odds_of_answers(fitted_on, formula), known, weigh(fitted_on))
-    log_odds = log_odds_of_answers(held, formula)
+    curve = fit_isotonic(log_odds_of_answers(fitted_on, formula, by_tokens), known, weigh(fitted_on))
+    log_odds = log_odds_of_answers(held, formula, by_tokens)
     return Judged(name, held, formula, 1 / (1 + np.exp(-log_odds)), np.interp(log_odds, *curve))
 
 
