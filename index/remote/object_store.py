@@ -19,10 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-import obstore
-from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
-from obstore.store import LocalStore, from_url
-
 from sluice.contracts.errors import InvalidSetting, NotFound, Unavailable
 from sluice.index.settings import ObjectStoreSettings
 
@@ -52,22 +48,22 @@ class ObjectStore:
     def sizes(self, prefix: str) -> dict[str, int]:
         """Return the size in bytes of every object below `prefix`, by path."""
         with _named_errors(prefix):
-            return {one["path"]: one["size"] for page in obstore.list(self._backend, prefix) for one in page}
+            return {one["path"]: one["size"] for page in self._backend.list(prefix) for one in page}
 
     def read(self, path: str) -> bytes:
         """Return a small object, whole. Raises `NotFound` when the object does not exist."""
         with _named_errors(path):
-            return bytes(obstore.get(self._backend, path).bytes())
+            return bytes(self._backend.get(path).bytes())
 
     def write(self, path: str, content: bytes) -> None:
         """Put a small object, replacing an older one; readers see the old one or the new one."""
         with _named_errors(path):
-            obstore.put(self._backend, path, content, use_multipart=False)
+            self._backend.put(path, content, use_multipart=False)
 
     def upload(self, path: str, file: Path) -> None:
         """Put a file, in parts where it is large; it does not appear before it is complete."""
         with _named_errors(path):
-            obstore.put(self._backend, path, file, chunk_size=_PART_BYTES, max_concurrency=2)
+            self._backend.put(path, file, chunk_size=_PART_BYTES, max_concurrency=2)
 
     def download(self, path: str, size_bytes: int, target: Path) -> str:
         """Write an object's first `size_bytes` to a new file and return their SHA-256. The caller flushes it."""
@@ -75,7 +71,7 @@ class ObjectStore:
         with target.open("xb") as file, _named_errors(path):
             for start in range(0, size_bytes, _PART_BYTES):
                 end = min(start + _PART_BYTES, size_bytes)
-                part = bytes(obstore.get_range(self._backend, path, start=start, end=end))
+                part = bytes(self._backend.get_range(path, start=start, end=end))
                 digest.update(part)
                 file.write(part)
         return digest.hexdigest()
@@ -84,7 +80,7 @@ class ObjectStore:
         """Remove objects; a missing object is no error."""
         for path in paths:
             with contextlib.suppress(NotFound), _named_errors(path):
-                obstore.delete(self._backend, path)
+                self._backend.delete(path)
 
     def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Do `work` for each item, several at a time. The first failure cancels the items that have not begun."""
@@ -97,6 +93,9 @@ class ObjectStore:
 
 def open_store(url: str, settings: ObjectStoreSettings) -> ObjectStore:
     """Return the store at `url`; no request is sent yet. Raises `InvalidSetting` for a URL that names no store."""
+    from obstore.exceptions import BaseError
+    from obstore.store import LocalStore, from_url
+
     try:
         if urlsplit(url).scheme == "file":
             backend: Backend = LocalStore.from_url(url, mkdir=True)
@@ -126,6 +125,8 @@ def _options(scheme: str, settings: ObjectStoreSettings) -> dict[str, Any]:
 @contextlib.contextmanager
 def _named_errors(path: str) -> Iterator[None]:
     """Raise the library's errors as the project's own."""
+    from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+
     try:
         yield
     except FileNotFoundError as error:
