@@ -222,10 +222,8 @@ def _unanswered(probed: CoverageProbed, similarities: list[float], profile: Prof
     """Rate the probability that the corpus answers; in a probe of an earlier release, the best sentence."""
     name, calibration = "unanswered", profile.calibration
     if probed.answerable is None or calibration is None:
-        farness, missing = (
-            _sentence_dissimilarity(probed, similarities, profile.scales),
-            _sentence_missing_terms(probed),
-        )
+        farness = _sentence_dissimilarity(probed, similarities, profile.scales)
+        missing = _sentence_missing_terms(probed)
         return Feature(name, round((farness.value + missing.value) / 2, DECIMALS), f"{farness.raw}; {missing.raw}")
     probable = min(max(probed.answerable, LEAST_PROBABILITY), 1 - LEAST_PROBABILITY)
     score = (calibration.bias - math.log(probable / (1 - probable))) / calibration.steepness

@@ -300,9 +300,8 @@ def compact(
     `swapping` is held while files are put in place and removed. Raises `OSError` when the disk refuses, and then
     nothing has changed; `Corrupted` when a frame is damaged.
     """
-    due = list(
-        takewhile(lambda file: file.last_offset <= horizon, list_files(folder)[:-1])
-    )  # the last is being written
+    finished = list_files(folder)[:-1]  # the last is being written
+    due = list(takewhile(lambda file: file.last_offset <= horizon, finished))
     if not due or not _is_worthwhile(due, live_offsets, least_dead_share):
         return False
     live = np.sort(live_offsets)

@@ -203,12 +203,12 @@ class Rollouts(LedgerPart):
 
     def active(self) -> Rollout | None:
         """Return the model that takes part in decisions, without its history, or None. Read for each decision."""
-        row = self._database.read(_ACTIVE, {}).first()
+        row = self._database.read(_ACTIVE).first()
         return None if row is None else _rollout(row)
 
     def list(self) -> Sequence[Rollout]:
         """Return every model that was tried, the latest changed first."""
-        return [_rollout(row) for row in self._database.read(_EVERY_ROLLOUT, {}).all()]
+        return [_rollout(row) for row in self._database.read(_EVERY_ROLLOUT).all()]
 
     def find(self, model_version: str) -> Rollout | None:
         """Return the rollout of a model; None where it was never tried."""
@@ -243,7 +243,7 @@ class Rollouts(LedgerPart):
 def _refuse_second(connection: Transaction, becomes: Rollout) -> None:
     if not becomes.is_active:
         return
-    row = connection.execute(_ACTIVE, {}).first()
+    row = connection.execute(_ACTIVE).first()
     if row is not None and row.model_version != becomes.model_version:
         told = f"model {row.model_version} is active already ({row.status})"
         raise Conflict(f"{told}; one model is tried at a time: `sluice gate rollout --rollback` ends its part first")
