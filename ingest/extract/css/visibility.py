@@ -93,7 +93,7 @@ def _known(words: str) -> _Known:
     return _Known(frozenset(words.split()), *limits, float(per_cent[1]) if per_cent else None)
 
 
-@cache
+@lru_cache(maxsize=8_192)
 def named(name: str) -> str:
     """Return the name under which the policy knows a property; "" if no value of it can hide a text."""
     if name.startswith("_") or (name.startswith("-") and not name.startswith(("-webkit-", "-moz-", "-epub-"))):
