@@ -68,8 +68,3 @@ def graph_document(
         text=FILES[path] if text is None else text,
         metadata={},
     )
-
-
-def tiny_corpus() -> tuple[GraphDocument, ...]:
-    """Every file of the corpus."""
-    return tuple(graph_document(path) for path in FILES)

@@ -16,8 +16,6 @@ from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.port import Embedded, require_fingerprint
 from tests.support.repository import REPOSITORY
 
-RANDOM = np.random.default_rng(7)
-
 
 class CountingEmbedder:
     """Gives each text a vector of its own, and records what it was asked for."""

@@ -99,9 +99,6 @@ def test_whatever_is_sent_is_a_body_or_an_error(encoding: str, text: bytes, kept
             assert len(unpack(encoding, sent, max_bytes=50_000).body) <= 50_000
 
 
-GIGABYTE = 1 << 30
-
-
 def gzip_bomb() -> bytes:
     engine = zlib.compressobj(9, wbits=-15)
     block = engine.compress(bytes(1 << 20)) + engine.flush(zlib.Z_FULL_FLUSH)
