@@ -38,8 +38,8 @@ from sluice.contracts.memory.api import (
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from sluice.memory.config import RagConfig
 from sluice.memory.extraction.extract import extract
-from sluice.memory.extraction.stagnation import is_stagnating
-from sluice.memory.find import SearchIndex, find, make_proof, make_status
+from sluice.memory.extraction.files import is_stagnating
+from sluice.memory.find import SearchIndex, cleaned, find, make_proof, make_status, rank
 from sluice.memory.journal.entry import JournalEntry
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.journal.file import Journal
@@ -48,7 +48,6 @@ from sluice.memory.learning.add import Candidate, add_learning
 from sluice.memory.learning.edit import patch_learning, prune, undo_repetition
 from sluice.memory.ports import AskModel, JudgePair, Sanitise
 from sluice.memory.recall.prompt import make_prompt_block
-from sluice.memory.recall.rank import cleaned, rank
 from sluice.memory.solved import LOOKED_BACK as ITERATIONS_BEFORE
 from sluice.memory.solved import sanitise_all, with_earlier, with_standing_errors
 from sluice.memory.upkeep import FEW_ITERATIONS, Models, Upkeep, catch_up, count_new, transact_with

@@ -12,8 +12,7 @@ from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, CheckRun, Erro
 from sluice.memory.extraction.checks import is_missing, is_same, takes_place
 from sluice.memory.extraction.result import fit
 from sluice.memory.journal.entry import JournalEntry
-from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.journal.fold import fold
+from sluice.memory.journal.feature_memory import FeatureMemory, fold
 from sluice.memory.learning import wording
 from sluice.memory.learning.add import Candidate, Compare
 from sluice.memory.learning.distil import learn_all

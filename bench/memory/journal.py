@@ -26,7 +26,7 @@ from sluice.contracts.memory.model import (
     IterationRecord,
 )
 from sluice.memory.journal import Journal, JournalEntry
-from sluice.memory.journal.compare import state_sha256
+from sluice.memory.journal.file import state_sha256
 
 RECORDS = 10_000
 APPENDS = 300

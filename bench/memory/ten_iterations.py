@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.contracts.memory.api import IterationContext
-from sluice.memory.embedded.guarded import sanitise_with_trust
+from sluice.memory.embedded.open import sanitise_with_trust
 from sluice.memory.memory import Memory
 from tests.support.memory.claude_stream import ClaudeStream
 

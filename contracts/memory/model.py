@@ -145,7 +145,7 @@ class IterationRecord(Value):
     """The agent's own name of its session."""
     source_id: Annotated[Sha256 | None, Field(exclude_if=is_none)] = None
     effect_sha256: Annotated[Sha256 | None, Field(exclude_if=is_none)] = None
-    """Hash of the iteration's effects, without times and addresses: see `memory.extraction.stagnation`."""
+    """Hash of the iteration's effects, without times and addresses: see `memory.extraction.files`."""
     stagnating: Switch = False
     """Whether the previous iterations had exactly the same effects."""
     tokens_estimated: Switch = False

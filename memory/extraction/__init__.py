@@ -1,7 +1,7 @@
 """Extracts a record from an agent's output: its actions, errors, decisions and files.
 
-`extract` is the way in. A reader for each format (`readers/`) makes an `AgentRun`; everything after it (`stagnation`,
-`files`, `tool_errors`, `checks`, `decisions`) is independent of the format.
+`extract` is the way in. A reader for each format (`readers/`) makes an `AgentRun`; everything after it (`files`,
+`tool_errors`, `checks`, `decisions`) is independent of the format.
 """
 
 from sluice.memory.extraction.agent_run import AgentRun, ResultEvent, ToolUseEvent

@@ -20,10 +20,9 @@ from sluice.memory.extraction.agent_run import PHRASES, CallStatus
 from sluice.memory.extraction.errors import last_lines
 from sluice.memory.extraction.errors.matchers import matchers
 from sluice.memory.extraction.file_uses import path_of
-from sluice.memory.extraction.files import LocatedCall
+from sluice.memory.extraction.files import LocatedCall, without_volatile
 from sluice.memory.extraction.paths import ProjectPaths
 from sluice.memory.extraction.shell import PROGRAMS, Step, found_nothing, known, program_name, read_command
-from sluice.memory.extraction.stagnation import without_volatile
 
 MAX_TARGETS = 20
 _IN_FILE = re.compile(r"\A[^\s:]{1,300}::")

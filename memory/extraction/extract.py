@@ -1,7 +1,7 @@
 """Extracts an `ExtractionResult` from an agent's output: the one entry point of this package.
 
 1. The data is decoded and its format detected (`source`); a reader makes the run (`readers`, `agent_run`).
-2. The effect is hashed from the raw run alone (`stagnation`), so that no later step can change the hash.
+2. The effect is hashed from the raw run alone (`files`), so that no later step can change the hash.
 3. Files, errors, decisions, summary and outcome are extracted, capped (`limits`) and counted.
 
 No network, no model, no clock but `now`; a stream of 1 MB takes some tens of milliseconds.
@@ -23,13 +23,12 @@ from sluice.contracts.memory.model import MAX_SUMMARY_CHARACTERS, CheckRun, Iter
 from sluice.memory.extraction.agent_run import PHRASES, AgentRun, ResultEvent
 from sluice.memory.extraction.decisions import decisions
 from sluice.memory.extraction.errors.output import plain
-from sluice.memory.extraction.files import file_changes, files_touched, locate_calls
+from sluice.memory.extraction.files import effect_sha256, file_changes, files_touched, locate_calls
 from sluice.memory.extraction.paths import ProjectPaths, is_below
 from sluice.memory.extraction.readers import claude_code, codex, openhands, swe_agent
 from sluice.memory.extraction.readers.record import extract_record
 from sluice.memory.extraction.result import ExtractionResult, cut_text, fit
 from sluice.memory.extraction.source import Source, events_of, open_source, source_id
-from sluice.memory.extraction.stagnation import effect_sha256
 from sluice.memory.extraction.tool_errors import iteration_errors
 from sluice.text.pattern_file import PatternFile
 

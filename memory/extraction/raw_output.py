@@ -16,8 +16,7 @@ from collections import deque
 from collections.abc import Callable
 
 from sluice.contracts.memory.api import IterationContext
-from sluice.memory.extraction.agent_run import mapping
-from sluice.memory.extraction.json_text import decoded
+from sluice.memory.extraction.agent_run import decoded, mapping
 from sluice.memory.extraction.readers import claude_code
 
 MAX_BYTES = 32 << 20

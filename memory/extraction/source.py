@@ -12,8 +12,16 @@ from typing import Any
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.memory.api import IterationContext, StreamFormat
-from sluice.memory.extraction.agent_run import mapping, objects
-from sluice.memory.extraction.json_text import NotJson, decode, decode_lines, lines, scrubbed, without_surrogates
+from sluice.memory.extraction.agent_run import (
+    NotJson,
+    decode,
+    decode_lines,
+    lines,
+    mapping,
+    objects,
+    scrubbed,
+    without_surrogates,
+)
 from sluice.memory.extraction.readers import claude_code, codex
 
 MAX_CHARACTERS = 64 << 20

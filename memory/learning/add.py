@@ -19,8 +19,7 @@ from sluice.memory.journal.entry import (
     LearningsPruned,
 )
 from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.learning.correction import find_corrected
-from sluice.memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique
+from sluice.memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique, find_corrected
 from sluice.memory.learning.echo import MOST_VARIATIONS, is_echo, is_variation, without_frame
 from sluice.memory.ports import Sanitise, Sanitised
 

@@ -15,8 +15,7 @@ from sluice.contracts.errors import SluiceError
 from sluice.contracts.memory.learning import LearningSource, LearningText
 from sluice.contracts.memory.model import IterationRecord
 from sluice.memory.journal.entry import IterationsDistilled, JournalEntry
-from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
-from sluice.memory.journal.fold import fold
+from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration, fold
 from sluice.memory.learning.add import Candidate, Compare, add_learning
 from sluice.memory.learning.edit import resolve_by_outcome
 from sluice.memory.learning.observations import History, observe

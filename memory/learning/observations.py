@@ -10,7 +10,7 @@ from typing import Any
 
 from sluice.contracts.memory.learning import LearningSource
 from sluice.contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, IterationOutcome, IterationRecord
-from sluice.memory.extraction.stagnation import without_volatile
+from sluice.memory.extraction.files import without_volatile
 from sluice.memory.journal.feature_memory import RecordedIteration
 from sluice.memory.learning.add import Candidate
 from sluice.memory.learning.wording import (

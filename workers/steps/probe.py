@@ -29,8 +29,8 @@ from sluice.ingest.embed.port import Vectors
 from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.ledger import Ledger
 from sluice.memory.embedded.guarded import sanitise_with_trust
+from sluice.memory.find import cleaned, rank
 from sluice.memory.qdrant_schema import collection_name
-from sluice.memory.recall.rank import cleaned, rank
 from sluice.otel import metrics
 from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.runtime.observers import utc_now

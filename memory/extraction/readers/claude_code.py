@@ -19,6 +19,7 @@ from sluice.memory.extraction.agent_run import (
     ResultEvent,
     ToolUseEvent,
     count_of,
+    decode_lines,
     folder_of,
     mapping,
     name_of,
@@ -27,7 +28,6 @@ from sluice.memory.extraction.agent_run import (
     total,
     total_of,
 )
-from sluice.memory.extraction.json_text import decode_lines
 
 OVERFLOW = "sluice_overflow"
 TYPES = frozenset(("system", "assistant", "user", "result", "stream_event", "rate_limit_event", "conversation_reset"))

@@ -20,9 +20,9 @@ from sluice.contracts.memory.api import IterationContext
 from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, MAX_SUMMARY_CHARACTERS, IterationRecord
 from sluice.memory.block_marks import cut_blocks
 from sluice.memory.extraction.decisions import MAX_DECISION_CHARACTERS
+from sluice.memory.extraction.files import effect_of_record
 from sluice.memory.extraction.result import ExtractionResult, cut_text, fit
 from sluice.memory.extraction.source import Source, source_id
-from sluice.memory.extraction.stagnation import effect_of_record
 
 _TEXTS = {"summary": MAX_SUMMARY_CHARACTERS, "task_title": 200, "discipline": 100, "model": 200, "session_id": 200}
 _TEXTS_OF_ENTRIES = {

@@ -24,7 +24,10 @@ from sluice.memory.extraction.agent_run import (
     AgentFormat,
     AgentRun,
     CallStatus,
+    NotJson,
     ToolUseEvent,
+    decode,
+    decoded,
     folder_of,
     mapping,
     name_of,
@@ -33,7 +36,6 @@ from sluice.memory.extraction.agent_run import (
     total,
     total_of,
 )
-from sluice.memory.extraction.json_text import NotJson, decode, decoded
 from sluice.memory.extraction.shell import known
 
 _FILE_TOOLS = frozenset(("open", "create", "edit", "insert"))

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from sluice.contracts.errors import DiskFull, Unavailable
-from sluice.memory.journal.compare import state_sha256
+from sluice.memory.journal.file import state_sha256
 from tests.chaos.index.child import ChildFailed, in_child
 from tests.chaos.index.tracer import KILL, Call, Trace, mark
 from tests.chaos.index.unsynced import Unsynced

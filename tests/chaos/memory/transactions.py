@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sluice.memory.journal import Journal, JournalEntry
 from sluice.memory.journal import entry as entries
-from sluice.memory.journal.compare import prove, state_sha256
+from sluice.memory.journal.file import prove, state_sha256
 from tests.chaos.index.tracer import mark
 from tests.support.memory.entries import added, iteration, learning, said
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.memory.journal import Journal
-from sluice.memory.journal.compare import prove
+from sluice.memory.journal.file import prove
 from tests.chaos.memory.writer import Plan, journals_folder, told_file
 from tests.support.memory.entries import learning
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sluice.contracts.memory.api import IterationContext, PromptBlock
 from sluice.contracts.memory.model import IterationRecord
-from sluice.memory.embedded.guarded import sanitise_with_trust
+from sluice.memory.embedded.open import sanitise_with_trust
 from sluice.memory.memory import Memory
 from tests.support.memory.claude_stream import ClaudeStream
 

@@ -18,8 +18,7 @@ from sluice.contracts.memory.model import (
 )
 from sluice.memory.journal import entry as entries
 from sluice.memory.journal.entry import JournalEntry
-from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.journal.fold import fold
+from sluice.memory.journal.feature_memory import FeatureMemory, fold
 
 BEGAN = datetime(2026, 2, 7, 14, 30, tzinfo=UTC)
 

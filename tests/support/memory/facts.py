@@ -9,8 +9,7 @@ from sluice.contracts.document import sha256_text
 from sluice.contracts.memory.learning import FeatureLearning
 from sluice.contracts.memory.model import IterationRecord
 from sluice.memory.journal.entry import JournalEntry, LearningAdded
-from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.journal.fold import fold
+from sluice.memory.journal.feature_memory import FeatureMemory, fold
 
 START = datetime(2026, 2, 7, 14, 30, tzinfo=UTC)
 

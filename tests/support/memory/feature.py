@@ -10,8 +10,7 @@ from sluice.contracts.memory.api import LearningResult, PromptBlock
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource
 from sluice.contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, FileAction, FileTouched, IterationRecord
 from sluice.memory.journal.entry import JournalEntry
-from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.journal.fold import fold
+from sluice.memory.journal.feature_memory import FeatureMemory, fold
 from sluice.memory.learning.add import Candidate, add_learning
 from sluice.memory.learning.deduplication import check_deduplication
 from sluice.memory.learning.distil import distil

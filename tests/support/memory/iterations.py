@@ -17,8 +17,7 @@ from sluice.contracts.memory.model import (
     IterationRecord,
 )
 from sluice.memory.journal.entry import ConflictFound, EntryBody, JournalEntry, LearningAdded
-from sluice.memory.journal.feature_memory import FeatureMemory
-from sluice.memory.journal.fold import fold
+from sluice.memory.journal.feature_memory import FeatureMemory, fold
 
 FEATURE = "authentication"
 BEGINNING = datetime(2026, 2, 7, 14, 30, tzinfo=UTC)

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.contracts.memory.api import LearningPatch
 from sluice.contracts.memory.learning import LearningSource
-from sluice.memory.embedded.guarded import sanitise_with_trust
+from sluice.memory.embedded.open import sanitise_with_trust
 from sluice.memory.learning.deduplication import check_deduplication
 from sluice.memory.learning.edit import patch_learning
 from sluice.memory.ports import Sanitised

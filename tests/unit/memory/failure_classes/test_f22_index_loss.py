@@ -10,7 +10,7 @@ from pathlib import Path
 from sluice.contracts.memory.learning import LearningSource
 from sluice.memory.journal import Journal
 from sluice.memory.journal import entry as entries
-from sluice.memory.journal.compare import prove, state_sha256
+from sluice.memory.journal.file import prove, state_sha256
 from tests.support.memory.entries import added, iteration, learning, said
 from tests.support.repository import REPOSITORY
 
@@ -39,7 +39,7 @@ STORY = (
 """An entry of every kind."""
 
 PROGRAM = """
-import sys; from pathlib import Path; from sluice.memory.journal import Journal; from sluice.memory.journal.compare import state_sha256
+import sys; from pathlib import Path; from sluice.memory.journal import Journal; from sluice.memory.journal.file import state_sha256
 state = Journal(Path(sys.argv[1]), "auth").read()
 print(state_sha256(state), *(one.record.point_id("/home/me/shop") for one in state.iterations.values()), *state.learnings)
 """

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sluice.contracts.memory.model import ErrorEntry, ErrorType, FileAction, IterationOutcome, IterationRecord
-from sluice.memory.extraction.files import FileChange
-from sluice.memory.extraction.stagnation import effect_sha256, is_stagnating
+from sluice.memory.extraction.files import FileChange, effect_sha256, is_stagnating
 from tests.support.memory.agent_streams import extracted, recorded
 
 

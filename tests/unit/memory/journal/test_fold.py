@@ -8,7 +8,7 @@ from sluice.contracts.memory.learning import FeatureLearning, LearningSource, Le
 from sluice.memory.journal import FeatureMemory
 from sluice.memory.journal import entry as entries
 from sluice.memory.journal.entry import JournalEntry
-from sluice.memory.journal.fold import fold
+from sluice.memory.journal.feature_memory import fold
 from tests.support.memory.entries import added, folded, iteration, learning, said
 
 ONE, OTHER = learning("Use the pool"), learning("Do not use the pool")

@@ -12,8 +12,8 @@ from hypothesis import strategies as some
 from sluice.contracts.memory.learning import LearningSource, LearningState
 from sluice.memory.journal import FeatureMemory, Journal, JournalEntry
 from sluice.memory.journal import entry as entries
-from sluice.memory.journal.compare import differences, state_sha256
-from sluice.memory.journal.fold import fold
+from sluice.memory.journal.feature_memory import fold
+from sluice.memory.journal.file import differences, state_sha256
 from tests.support.memory.entries import added, iteration, learning, said
 
 TEXTS = ("Use the pool", "Do not use the pool", "Prefer the pool", "Tests need a database")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sluice.contracts.memory.learning import LearningSource, LearningState
+from sluice.memory.find import rank
 from sluice.memory.learning.edit import patch_learning
-from sluice.memory.recall.rank import rank
 from sluice.memory.sanitise import sanitize_learning_text
 from tests.support.memory.feature import Feature
 

@@ -8,10 +8,10 @@ from typing import Any
 from sluice.contracts.memory.api import Recollection
 from sluice.contracts.memory.learning import LearningSource, LearningState
 from sluice.contracts.memory.model import IterationOutcome
+from sluice.memory.find import rank
 from sluice.memory.journal.entry import LearningReviewed
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.ports import Hit, Hits
-from sluice.memory.recall.rank import rank
 from tests.support.memory.iterations import BEGINNING, conflict, entry, error, iteration, learning, memory_of
 
 

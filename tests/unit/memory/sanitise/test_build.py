@@ -1,6 +1,6 @@
 """Memory's rules with the mask of `trust`, as an embedded memory and an instance bind them."""
 
-from sluice.memory.embedded.guarded import sanitise_with_trust as sanitise
+from sluice.memory.embedded.open import sanitise_with_trust as sanitise
 
 
 def test_a_command_in_another_language_is_cut() -> None:
