@@ -159,6 +159,8 @@ class AnswerReady(Body):
     """The gate's profile of the request."""
     unseen_seconds: Annotated[tuple[float, ...], Field(exclude_if=is_empty)] = ()
     """For each cited document, the seconds since it was last read or found unchanged."""
+    evidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """The answer's confidence without the shift by the corpus's own outcomes; None where it is the same."""
 
 
 class StaleCitation(Value):

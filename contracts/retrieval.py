@@ -192,6 +192,8 @@ class RetrievalMetadata(Value):
     """Results of the gates over the whole retrieval: source trust, poisoning."""
     confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """Confidence of the best passage; None if not judged."""
+    evidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """That confidence without the shift by the corpus's own outcomes; None where it is the same."""
     limits: LaterText = None
     """The limits of the result, for the reader, where the confidence is low."""
     confidence_dropped: LaterNumber = 0

@@ -4,7 +4,9 @@
 
 c is the closeness of question and passage, s the share of the question's words that the passage holds (by rarity), N
 the number of chunks in the corpus: among more chunks, chance alone finds a nearer one. The probability rises with c and
-s and falls with N. An answer is as confident as its best passage.
+s and falls with N. An answer is as confident as its best passage. For this one there are two such log-odds, against an
+answer that is missing while its topic is there and against a topic that is missing: how often each happens is a matter
+of the corpus and of who asks, so the first is shifted by the corpus's own outcomes (`fit_prior`).
 
 Closeness has two grades. Every passage has the cosine of its vector. The best one is then read closely: each token of
 the question is compared with those of the passage's best sentences (`ingest.embed.minilm.MiniLM.match_tokens`), which
@@ -21,6 +23,7 @@ which are chosen and not fitted: each moves an even chance by 12 points at most,
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -52,8 +55,24 @@ class Formula(NamedTuple):
         return self.bias + self.closeness * closeness + self.coverage * coverage - self.chunks * size
 
 
-BY_TOKENS = Formula(bias=-4.5, closeness=8.35, coverage=2.95, chunks=0.26)
-"""Weights for a passage that was read closely: its closeness is the mean of the cosines of vectors and of tokens."""
+class ReadFormula(NamedTuple):
+    """The weights for a passage that was read closely; its closeness is the mean cosine of vectors and of tokens."""
+
+    answer_missing: Formula
+    """Against a passage on the topic that does not answer."""
+    topic_missing: Formula
+    """Against a passage of a corpus that lacks the topic."""
+
+    def log_odds(self, closeness: float, coverage: float, chunk_count: int, prior: float = 0.0) -> float:
+        """Return the log-odds that a passage answers; `prior` is that of its corpus."""
+        near, far = (one.log_odds(closeness, coverage, chunk_count) for one in self)
+        return -math.log(math.exp(-near - prior) + math.exp(-far))
+
+
+BY_TOKENS = ReadFormula(
+    Formula(bias=-2.81, closeness=5.94, coverage=1.93, chunks=0.18),
+    Formula(bias=-6.5, closeness=16.75, coverage=2.86, chunks=0.35),
+)
 BY_MEANING = Formula(bias=-3.87, closeness=6.98, coverage=2.86, chunks=0.24)
 """Weights for cosines of a calibrated model."""
 BY_WORDS = Formula(bias=-1.74, closeness=0.0, coverage=4.27, chunks=0.13)
@@ -68,6 +87,56 @@ WORTH_READING = 0.05
 def probability(log_odds: float) -> float:
     """Return the probability for log-odds, cut off at ±30."""
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, log_odds))))
+
+
+LEAST_OUTCOMES = 20
+"""With fewer, a corpus's outcomes say nothing."""
+LEAST_PRIOR, MOST_PRIOR = -1.0, 2.0
+"""Bounds of a prior: where all questions have answers it is some 2, and where every other one misses it -0.7."""
+PRIOR_VARIANCE = 1.0
+MOST_LEFT_OUT = 10
+_STEPS = 8
+
+
+class JudgedAnswer(NamedTuple):
+    """An answer from the corpus alone: the confidence by its evidence, how good it was in [0, 1], and who says so."""
+
+    evidence: float
+    satisfaction: float
+    judge: str
+
+
+def fit_prior(answers: Sequence[JudgedAnswer], *, has_several: bool) -> float:
+    """Return the shift of the log-odds that an answer is there, for a corpus with these outcomes.
+
+    It is the most probable one under a normal prior around 0. With `has_several` judges it is the nearest to 0 of those
+    without any one of them, and 0 if they differ in sign: nobody alone shifts what others read.
+    """
+    judges = [judge for judge, _ in Counter(one.judge for one in answers).most_common(MOST_LEFT_OUT)]
+    parts = [[one for one in answers if one.judge != judge] for judge in judges] if has_several else [answers]
+    shifts = [_most_probable(part) for part in parts]
+    agree = all(shift > 0 for shift in shifts) or all(shift < 0 for shift in shifts)
+    return min(shifts, key=abs, default=0.0) if agree else 0.0
+
+
+def _most_probable(answers: Sequence[JudgedAnswer]) -> float:
+    """Find the zero of the log-likelihood's derivative by Newton's method; 0 with too few answers."""
+    if len(answers) < LEAST_OUTCOMES:
+        return 0.0
+    shift = 0.0
+    for _ in range(_STEPS):
+        said = [probability(log_odds_for(one.evidence) + shift) for one in answers]
+        slope = math.fsum(one.satisfaction - chance for one, chance in zip(answers, said, strict=True))
+        curvature = math.fsum(chance * (1.0 - chance) for chance in said)
+        shift += (slope - shift / PRIOR_VARIANCE) / (curvature + 1.0 / PRIOR_VARIANCE)
+        shift = max(LEAST_PRIOR, min(MOST_PRIOR, shift))
+    return shift
+
+
+def log_odds_for(chance: float) -> float:
+    """Return the log-odds of a probability, which may be rounded to 0 or 1."""
+    bounded = max(0.0001, min(0.9999, chance))
+    return math.log(bounded / (1.0 - bounded))
 
 
 RARE_WORDS_ENOUGH = 4.0
@@ -231,6 +300,8 @@ class Asked:
     """Returns the registrable domain of a URL; None for a URL without one."""
     match_tokens: Callable[[str], float | None] = lambda passage: None
     """Returns how well a text matches the question, token by token; None where the model does not tell."""
+    prior: float = 0.0
+    """Shift by the corpus's own outcomes (`fit_prior`)."""
 
     @property
     def may_drop(self) -> bool:
@@ -255,7 +326,8 @@ def judge(found: Retrieval, asked: Asked, sources: Mapping[str, str] = MappingPr
     if not found.chunks:
         return found
     known = [asked.is_known_language(chunk) for chunk in found.chunks]
-    judged = _judge_passages(found, asked, known)
+    odds, raised = _log_odds(found.chunks, asked, known)
+    judged = _judge_passages(found, asked, odds)
     sure = {chunk.chunk_id: chunk.confidence or 0.0 for chunk in judged}
     surer = {one for one, source in sources.items() if sure.get(one, 0.0) > sure.get(source, 1.0)}
     chunks = tuple(
@@ -268,19 +340,22 @@ def judge(found: Retrieval, asked: Asked, sources: Mapping[str, str] = MappingPr
     if not known[chunks.index(best)]:
         ground = NOT_ENGLISH
     limits = describe_limits(best.confidence or 0.0, ground)
-    metadata = found.metadata.model_copy(update={"confidence": best.confidence, "limits": limits})
+    changes = {"confidence": best.confidence, "limits": limits}
+    if raised and best.confidence is not None:
+        changes["evidence"] = round(probability(log_odds_for(best.confidence) - raised), DECIMALS)
+    metadata = found.metadata.model_copy(update=changes)
     return found.model_copy(update={"chunks": chunks, "metadata": metadata})
 
 
-def _judge_passages(found: Retrieval, asked: Asked, known: Sequence[bool]) -> list[RetrievedChunk]:
-    """Return the passages with their confidence, raised by other independent sources.
+def _judge_passages(found: Retrieval, asked: Asked, log_odds: Sequence[float]) -> list[RetrievedChunk]:
+    """Return the passages with their confidence by these log-odds, raised by other independent sources.
 
     A passage that was made for the question raises no other's, and itself has that of one that hardly answers.
     """
     freshness = {score.chunk_id: score.factors.time_freshness for score in found.metadata.trust_scores}
     odds_of = [
         odds + shift_by_trust(chunk.trust) + shift_by_age(freshness.get(chunk.chunk_id, 1.0))
-        for chunk, odds in zip(found.chunks, _log_odds(found.chunks, asked, known), strict=True)
+        for chunk, odds in zip(found.chunks, log_odds, strict=True)
     ]
     sites = [_site(chunk, asked) for chunk in found.chunks]
     probable = {
@@ -296,9 +371,9 @@ def _judge_passages(found: Retrieval, asked: Asked, known: Sequence[bool]) -> li
     return judged
 
 
-def _log_odds(chunks: Sequence[RetrievedChunk], asked: Asked, known: Sequence[bool]) -> list[float]:
+def _log_odds(chunks: Sequence[RetrievedChunk], asked: Asked, known: Sequence[bool]) -> tuple[list[float], float]:
     """Return the log-odds that each passage answers: by words without a vector or in an unknown language, by meaning
-    otherwise; of the best ones, by their tokens."""
+    otherwise; of the best one, by its tokens. And by how much the corpus's prior has raised those of the best one."""
     meter, count = CoverageMeter(asked.words, asked.rarest, asked.analyse), asked.chunk_count
     shares = [meter.share(chunk) for chunk in chunks]
     shifts = [-NUMBER_SHIFT * meter.misses_number(chunk) for chunk in chunks]
@@ -315,15 +390,17 @@ def _log_odds(chunks: Sequence[RetrievedChunk], asked: Asked, known: Sequence[bo
         default=None,
     )
     if best is None or probability(odds[best]) < WORTH_READING:
-        return odds
+        return odds, 0.0
     match = asked.match_tokens(meter.window(chunks[best]))
     if match is None:
-        return odds
+        return odds, 0.0
     distance = chunks[best].dense_distance
     closeness = match if distance is None else (match + 1.0 - distance) / 2
-    most = BY_TOKENS.log_odds(closeness, shares[best], count) + shifts[best]
+    plain = BY_TOKENS.log_odds(closeness, shares[best], count)
+    shifted = BY_TOKENS.log_odds(closeness, shares[best], count, asked.prior)
+    most = shifted + shifts[best]
     odds = [min(own, most) if is_by_model else own for own, is_by_model in zip(odds, by_model, strict=True)]
-    return [*odds[:best], most, *odds[best + 1 :]]
+    return [*odds[:best], most, *odds[best + 1 :]], shifted - plain
 
 
 def _site(chunk: RetrievedChunk, asked: Asked) -> str | None:

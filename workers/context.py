@@ -56,7 +56,7 @@ from sluice.workers.wiring.models import (
     build_reranker,
 )
 from sluice.workers.wiring.snapshot_upload import Shipper
-from sluice.workers.wiring.steering import GateModels, StandingDefences
+from sluice.workers.wiring.steering import GateModels, Priors, StandingDefences
 
 if TYPE_CHECKING:
     import httpx2
@@ -169,6 +169,11 @@ class Context:
     def standing_defences(self) -> StandingDefences:
         """The gate's steps back that are in force."""
         return StandingDefences(self.ledger, self.blobs, self.settings.defence)
+
+    @lazy
+    def priors(self) -> Priors:
+        """The shifts of the corpora's confidence by their own outcomes."""
+        return Priors(self.ledger)
 
     @lazy
     def gate_models(self) -> GateModels:

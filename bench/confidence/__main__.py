@@ -19,11 +19,13 @@ from bench.confidence.report import (
     fit_all,
     judge_articles,
     judge_left_out,
+    judge_shipped,
     table_of_calibration,
     table_of_floors,
     table_of_limits,
     table_of_mixes,
     table_of_operating_points,
+    table_of_priors,
     table_of_reliability,
     table_of_sizes,
 )
@@ -51,8 +53,11 @@ def main() -> None:
 def write_tables(cases: Sequence[Case]) -> Iterator[str]:
     """The tables, each under its heading."""
     judged, by_words = judge_left_out(cases), judge_left_out(cases, by_meaning=False)
+    shipped = judge_shipped(cases)
     squad = next(one for one in judged if one.name == ARTICLES)
     sections = {
+        "As shipped": table_of_calibration(shipped),
+        "As shipped, with a prior by the corpus's own outcomes": table_of_priors(shipped),
         "Calibration": table_of_calibration([*judged, judge_articles(cases)]),
         "Reliability": table_of_reliability(judged),
         "Floors": table_of_floors(judged),

@@ -66,6 +66,8 @@ class Case:
     figures: Floats
     relevant: NDArray[np.bool_]
     match: float = math.nan
+    misses_number: bool = False
+    """Whether the best passage lacks a number of the question."""
 
     @property
     def answered(self) -> bool:
@@ -83,7 +85,7 @@ def read_cases(data_dir: Path, embedder: CachedEmbedder) -> Iterator[Case]:
         questions = read_questions(folder / "queries.jsonl", count, embedder, read_answers(folder))
         strangers = strangers or questions
         corpus = Corpus(folder, frozenset(), 10**9, embedder)
-        viewer = _Viewer(name, corpus, model)
+        viewer = Viewer(name, corpus, model)
         yield from (case for case in _cases_of(viewer, questions, strangers) if len(case.figures))
         if (folder / "unanswerable.jsonl").exists():
             everything = np.ones(len(corpus.texts), dtype=bool)
@@ -91,7 +93,7 @@ def read_cases(data_dir: Path, embedder: CachedEmbedder) -> Iterator[Case]:
                 yield viewer.see("unanswerable", "", -1 - row, asked, everything)
 
 
-def _cases_of(viewer: _Viewer, questions: Sequence[Question], strangers: Sequence[Question]) -> Iterator[Case]:
+def _cases_of(viewer: Viewer, questions: Sequence[Question], strangers: Sequence[Question]) -> Iterator[Case]:
     corpus, random = viewer.corpus, np.random.default_rng(SEED)
     for row, question in enumerate(questions):
         answers = corpus.owned_by(question.answers)
@@ -129,7 +131,7 @@ def _choose(random: np.random.Generator, among: Present, count: int) -> Present:
     return chosen
 
 
-class _Viewer:
+class Viewer:
     """One collection as the product's retrievers and its confidence see it."""
 
     def __init__(self, name: str, corpus: Corpus, model: MiniLM) -> None:
@@ -150,11 +152,13 @@ class _Viewer:
         passages = [self._passage(row) for row in best]
         figures = np.array([(float(cosines[row]), meter.share(one)) for row, one in zip(best, passages, strict=True)])
         relevant = corpus.owned_by(question.answers)[best] if kind == "covered" else np.zeros(len(best), dtype=bool)
-        match = math.nan
+        match, misses_number = math.nan, False
         odds = [BY_MEANING.log_odds(cosine, share, count) for cosine, share in figures]
         if odds and probability(max(odds)) >= WORTH_READING:
-            match = self._match(question.text, meter.window(passages[int(np.argmax(odds))]))
-        return Case(self.name, kind, topic, number, count, figures.reshape(-1, 2), relevant, match)
+            passage = passages[int(np.argmax(odds))]
+            match, misses_number = self._match(question.text, meter.window(passage)), meter.misses_number(passage)
+        figures = figures.reshape(-1, 2)
+        return Case(self.name, kind, topic, number, count, figures, relevant, match, misses_number)
 
     def _rank(self, question: Question, present: Present) -> tuple[Floats, list[int]]:
         """Each chunk's cosine, and the best chunks in the order of the product's fusion (`index.search.fusion`)."""

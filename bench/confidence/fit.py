@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.confidence.cases import Case
 from bench.gate.measures import Floats, logistic
-from sluice.trust.confidence import BY_MEANING, Formula
+from sluice.trust.confidence import BY_MEANING, NUMBER_SHIFT, Formula, ReadFormula
 
 SHARES = {"covered": 2.0, "near": 0.5, "unanswerable": 0.5, "far": 0.5, "stranger": 0.5}
 """Assumed of the questions that a corpus meets: half are covered, and of the others half miss the topic and half the
@@ -45,16 +45,25 @@ def fit_formula(cases: Sequence[Case], *, by_meaning: bool, start: Formula) -> F
     return Formula(bias, closeness, coverage, -chunks)
 
 
-def fit_by_tokens(cases: Sequence[Case]) -> Formula | None:
-    """The formula of the passages that are read closely; None where none was."""
-    read = [case for case in cases if not np.isnan(case.match)]
-    if not read:
+def fit_by_tokens(cases: Sequence[Case]) -> ReadFormula | None:
+    """The formulas of the passages that are read closely; None where none was.
+
+    Each is fitted to its own two kinds of cases, which gives nearly the weights of all three together (Begg and Gray,
+    Biometrika 1984).
+    """
+    if all(np.isnan(case.match) for case in cases):
         return None
+    weights = weigh(cases)
+    return ReadFormula(_fit_against(cases, weights, ("far", "stranger")), _fit_against(cases, weights, PARTNERS[0]))
+
+
+def _fit_against(cases: Sequence[Case], weights: Floats, left_out: Sequence[str]) -> Formula:
+    kept = [not np.isnan(case.match) and (case.answered or case.kind not in left_out) for case in cases]
+    read = [case for case, is_kept in zip(cases, kept, strict=True) if is_kept]
     inputs = np.array([(_closeness(case), *_inputs_of(case)[_best(case)][1:]) for case in read])
     middle, spread = inputs.mean(axis=0), inputs.std(axis=0)
-    happened, importance = np.array([case.answered for case in read]), weigh(cases)
-    kept = np.array([not np.isnan(case.match) for case in cases])
-    fitted = logistic((inputs - middle) / spread, happened, ridge=RIDGE, importance=importance[kept])
+    happened = np.array([case.answered for case in read])
+    fitted = logistic((inputs - middle) / spread, happened, ridge=RIDGE, importance=weights[np.array(kept)])
     slopes = fitted[1:] / spread
     closeness, coverage, chunks = (round(float(slope), 2) for slope in slopes)
     return Formula(round(float(fitted[0] - slopes @ middle), 2), closeness, coverage, -chunks)
@@ -79,16 +88,18 @@ def log_odds_of_passages(case: Case, formula: Formula) -> Floats:
     return np.array([formula.log_odds(cosine, coverage, case.chunk_count) for cosine, coverage in case.figures])
 
 
-def log_odds_of_answers(cases: Sequence[Case], formula: Formula, by_tokens: Formula | None = None) -> Floats:
+def log_odds_of_answers(
+    cases: Sequence[Case], formula: Formula, by_tokens: ReadFormula | None = None, prior: float = 0.0
+) -> Floats:
     """One for each case: that of its best passage, by tokens where it was read closely."""
     return np.array(
         [
             log_odds_of_passages(case, formula).max()
             if by_tokens is None or np.isnan(case.match)
-            else by_tokens.log_odds(_closeness(case), case.figures[_best(case), 1], case.chunk_count)
+            else by_tokens.log_odds(_closeness(case), case.figures[_best(case), 1], case.chunk_count, prior)
             for case in cases
         ]
-    )
+    ) - np.array([NUMBER_SHIFT * case.misses_number for case in cases])
 
 
 def fit_isotonic(log_odds: Floats, happened: Floats, importance: Floats) -> tuple[Floats, Floats]:

@@ -20,7 +20,16 @@ from bench.confidence.fit import (
     weigh,
 )
 from bench.gate.measures import Floats, area_under_curve, calibration_error, reliability
-from sluice.trust.confidence import BY_MEANING, BY_WORDS, LIMITED_BELOW, Formula
+from sluice.trust.confidence import (
+    BY_MEANING,
+    BY_TOKENS,
+    BY_WORDS,
+    LIMITED_BELOW,
+    Formula,
+    JudgedAnswer,
+    ReadFormula,
+    fit_prior,
+)
 
 ONE_TOPIC = "climate_fever_sent"
 """Every document is about the climate, and of the sentences that support a claim few are marked: nothing is fitted
@@ -32,12 +41,17 @@ ABSENT = ("far", "stranger")
 LOST = 0.08
 _ABSTAINED = "abstained: stranger | topic missing | answer missing | unanswerable"
 RESAMPLES = 300
+OUTCOMES = (0, 30, 100, 300)
+DRAWS = 10
+INSIDE = 0.34
+"""Probability from which the gate answers from the corpus."""
 MIXES: Mapping[str, Mapping[str, float]] = {
     "answer / answer missing / topic missing 2 : 1 : 1 (assumed)": SHARES,
     "1 : 1 : 1": {"covered": 2.0, "near": 1.0, "unanswerable": 1.0, "far": 1.0, "stranger": 1.0},
     "3 : 1 : 1": {"covered": 3.0, "near": 0.5, "unanswerable": 0.5, "far": 0.5, "stranger": 0.5},
-    "2 : 0 : 1": {"covered": 2.0, "near": 1e-6, "unanswerable": 1e-6, "far": 1.0, "stranger": 1.0},
-    "2 : 1 : 0": {"covered": 2.0, "near": 1.0, "unanswerable": 1.0, "far": 1e-6, "stranger": 1e-6},
+    "2 : 0 : 1": {"covered": 2.0, "near": 1e-6, "unanswerable": 1e-6, "far": 0.5, "stranger": 0.5},
+    "1 : 0 : 1": {"covered": 2.0, "near": 1e-6, "unanswerable": 1e-6, "far": 1.0, "stranger": 1.0},
+    "2 : 1 : 0": {"covered": 2.0, "near": 0.5, "unanswerable": 0.5, "far": 1e-6, "stranger": 1e-6},
 }
 
 
@@ -74,6 +88,16 @@ def judge_left_out(cases: Sequence[Case], *, by_meaning: bool = True) -> list[Ju
     ]
 
 
+def judge_shipped(cases: Sequence[Case]) -> list[Judged]:
+    """Each collection by the formulas as they are shipped."""
+    judged = []
+    for name in COLLECTIONS:
+        own = [case for case in cases if case.collection == name]
+        said = _chance(log_odds_of_answers(own, BY_MEANING, BY_TOKENS))
+        judged.append(Judged(name, own, BY_MEANING, said, said))
+    return judged
+
+
 def judge_articles(cases: Sequence[Case]) -> Judged:
     """SQuAD by folds of articles, each judged by the other folds and the other collections."""
     own = [case for case in cases if case.collection == ARTICLES and case.topic]
@@ -90,7 +114,7 @@ def judge_articles(cases: Sequence[Case]) -> Judged:
     return Judged(f"{ARTICLES}, folds of articles", together, parts[0].formula, said, isotonic)
 
 
-def fit_all(cases: Sequence[Case]) -> tuple[Formula, Formula | None, Formula]:
+def fit_all(cases: Sequence[Case]) -> tuple[Formula, ReadFormula | None, Formula]:
     """The formulas to ship, by meaning, by tokens and by words: fitted on all collections but the one of one topic."""
     chosen = _but(cases, "")
     return (
@@ -158,6 +182,34 @@ def table_of_mixes(one: Judged) -> Iterator[str]:
         yield f"| {name} | {calibration_error(one.said, one.happened, weigh(one.cases, shares)):.3f} |"
 
 
+def table_of_priors(judged: Sequence[Judged]) -> Iterator[str]:
+    """The error of the shipped formulas in each proportion, before and after the prior of some outcomes.
+
+    The outcomes are drawn from half of the questions, of those that the gate keeps inside; the error is measured on the
+    other half.
+    """
+    yield "| collection | proportions | " + " | ".join(f"ECE after {count} outcomes" for count in OUTCOMES) + " |"
+    yield "|---|---|" + "---:|" * len(OUTCOMES)
+    for one in judged:
+        for name, shares in MIXES.items():
+            cells = " | ".join(f"{_error_after(one, weigh(one.cases, shares), count):.3f}" for count in OUTCOMES)
+            yield f"| {one.name} | {name} | {cells} |"
+
+
+def _error_after(one: Judged, weights: Floats, count: int) -> float:
+    errors, questions = [], np.array([case.question for case in one.cases])
+    for seed in range(DRAWS):
+        random = np.random.default_rng(seed)
+        seen = np.isin(questions, random.permutation(np.unique(questions))[::2])
+        chances = weights * seen * (one.said >= INSIDE)
+        drawn = random.choice(len(questions), count, p=chances / chances.sum())
+        outcomes = [JudgedAnswer(float(one.said[row]), float(one.happened[row]), "") for row in drawn]
+        prior = fit_prior(outcomes, has_several=False)
+        said = _chance(log_odds_of_answers(one.cases, BY_MEANING, BY_TOKENS, prior))
+        errors.append(calibration_error(said[~seen], one.happened[~seen], weights[~seen]))
+    return float(np.mean(errors))
+
+
 def table_of_sizes(judged: Sequence[Judged]) -> Iterator[str]:
     """Said and happened by the size of the corpus, all collections that are fitted on together."""
     yield "| passages in the corpus | said | happened | lost at 0.2 | topic missing: abstained at 0.2 |"
@@ -202,7 +254,11 @@ def _judge(name: str, held: Sequence[Case], fitted_on: Sequence[Case], by_meanin
     known = np.array([float(case.answered) for case in fitted_on])
     curve = fit_isotonic(log_odds_of_answers(fitted_on, formula, by_tokens), known, weigh(fitted_on))
     log_odds = log_odds_of_answers(held, formula, by_tokens)
-    return Judged(name, held, formula, 1 / (1 + np.exp(-log_odds)), np.interp(log_odds, *curve))
+    return Judged(name, held, formula, _chance(log_odds), np.interp(log_odds, *curve))
+
+
+def _chance(log_odds: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-log_odds)))
 
 
 def _but(cases: Sequence[Case], name: str) -> list[Case]:

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.gate.corpus import Corpus, Question, read_collection, read_questions
+from bench.confidence.cases import Viewer
+from bench.confidence.fit import log_odds_of_answers
+from bench.gate.corpus import Present, Question, read_collection, read_questions
 from bench.gate.measures import Floats, area_under_curve, calibration_error, f1_score, logistic, reliability
 from sluice.contracts.gate import CoverageProbed, GateRequested
 from sluice.contracts.plan import Plan
@@ -24,6 +26,8 @@ from sluice.gate.decide import choose_plan, compute_score, coverage_score, depen
 from sluice.gate.profile import Profile
 from sluice.gate.signals import Signals, read_signals
 from sluice.ingest.embed.cache import CachedEmbedder
+from sluice.ingest.embed.minilm import MiniLM
+from sluice.trust.confidence import BY_MEANING, BY_TOKENS, probability
 
 FITTED_ON = "squad20_dev"
 COLLECTIONS = {
@@ -72,14 +76,16 @@ def tune_coverage(data_dir: Path, profiles: Sequence[Profile], embedder: CachedE
     """Fit weights and calibration for the last of `profiles`, and report what each decides on what no fit saw."""
     profile, strangers, unanswerable = profiles[-1], list[Question](), list[Case]()
     cases: dict[str, list[Case]] = {}
+    model = embedder.model_of(embedder.fingerprint)
+    assert isinstance(model, MiniLM)
     for name, (question_count, background) in COLLECTIONS.items():
         corpus, questions = read_collection(data_dir / name, question_count, background, embedder)
-        strangers = strangers or questions
-        cases[name] = list(coverage_cases(corpus, questions, strangers))
+        strangers, viewer = strangers or questions, Viewer(name, corpus, model)
+        cases[name] = list(coverage_cases(viewer, questions, strangers))
         if name == FITTED_ON:
             posed = read_questions(data_dir / name / "unanswerable.jsonl", UNANSWERABLE, embedder)
             everything = np.ones(len(corpus.texts), dtype=bool)
-            unanswerable = [Case("near", "", one.text, corpus.probe(one, everything)) for one in posed]
+            unanswerable = [Case("near", "", one.text, _probe(viewer, one, everything)) for one in posed]
     print(fit_coverage([case for case in cases[FITTED_ON] if is_fitted_on(case.topic)], profile))
     unseen = cases | {FITTED_ON: [case for case in cases[FITTED_ON] if not is_fitted_on(case.topic)]}
     print("\n".join(table_of_plans(unseen | {"unanswerable from a passage that is there": unanswerable}, profile)))
@@ -87,9 +93,9 @@ def tune_coverage(data_dir: Path, profiles: Sequence[Profile], embedder: CachedE
     print("\n".join(table_of_probabilities(cases, profile)))
 
 
-def coverage_cases(corpus: Corpus, questions: Sequence[Question], strangers: Sequence[Question]) -> Iterator[Case]:
+def coverage_cases(viewer: Viewer, questions: Sequence[Question], strangers: Sequence[Question]) -> Iterator[Case]:
     """For each question its covered, near and far case. Topics are halved at random (fixed seed) for each."""
-    random = np.random.default_rng(7)
+    corpus, random = viewer.corpus, np.random.default_rng(7)
     topics = np.unique(corpus.topics)
     for row, question in enumerate(questions):
         answers = corpus.owned_by(question.answers)
@@ -103,7 +109,14 @@ def coverage_cases(corpus: Corpus, questions: Sequence[Question], strangers: Seq
         if not corpus.has_topics:
             states["far"] = (strangers[row], others)
         for kind, (asked, present) in states.items():
-            yield Case(kind, str(corpus.topics[answers][0]), asked.text, corpus.probe(asked, present))
+            yield Case(kind, str(corpus.topics[answers][0]), asked.text, _probe(viewer, asked, present))
+
+
+def _probe(viewer: Viewer, asked: Question, present: Present) -> CoverageProbed:
+    """What the query worker would find, with the confidence of the answer that it would give."""
+    seen = viewer.see("", "", 0, asked, present)
+    answerable = probability(float(log_odds_of_answers([seen], BY_MEANING, BY_TOKENS)[0])) if len(seen.figures) else 0.0
+    return viewer.corpus.probe(asked, present).model_copy(update={"answerable": answerable})
 
 
 def is_fitted_on(topic: str) -> bool:

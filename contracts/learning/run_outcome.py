@@ -37,6 +37,7 @@ class RunOutcome(Value):
     `owner` is the id of the API key that asked, `judged_by` that of the key whose feedback counts (None: the same).
     `bucket` is the draw of a rollout for the run's unit (`ModelUse.bucket`): runs of one session share it, and are not
     independent of each other. `failed_checks` counts the gates of severity P0 that the answer did not pass.
+    `confidence` is the answer's by its evidence alone; None without an answer, or if it was not judged.
     """
 
     run_id: str
@@ -65,6 +66,7 @@ class RunOutcome(Value):
     cited_age_seconds: Annotated[float | None, Field(ge=0)] = None
     cited_age_without_crawl_seconds: Annotated[float | None, Field(ge=0)] = None
     failed_checks: Annotated[int, Field(ge=0)] = 0
+    confidence: Annotated[float | None, Field(ge=0, le=1)] = None
     signals: dict[SignalName, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
     judged_at: Moment | None = None
     owner: str = "local"

@@ -130,6 +130,7 @@ def _ended(
     ages = _ages(connection, run.run_id, ready, recorded[PageUnchanged.kind], finished_at)
     said = _said(connection, run.run_id, run.owner) if recorded[FeedbackGiven.kind] else _NOTHING_SAID
     chunks, checks = (ready.answer.chunks, ready.answer.checks) if ready else ((), ())
+    evidence = ready.evidence if ready else None
     return {
         "finished_at": finished_at,
         "status": status,
@@ -141,6 +142,7 @@ def _ended(
         "pages_read": recorded[PageCrawled.kind] + recorded[PageUnchanged.kind],
         "cited": len(chunks),
         "failed_checks": sum(check.severity == "P0" and not check.passed for check in checks),
+        "confidence": ready.answer.confidence if ready and evidence is None else evidence,
         "cited_age_seconds": ages.with_crawl,
         "cited_age_without_crawl_seconds": ages.without_crawl,
         "changed_at": now,

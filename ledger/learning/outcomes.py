@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Executable, bindparam, delete, func, select, tuple_
@@ -50,6 +50,13 @@ _SPENT_BY_PLAN = (
     .group_by(_HAS.plan)
 )
 _ONE = select(*_COLUMNS).where(_HAS.run_id == bindparam("of_run"))
+_JUDGED = (
+    select(*_COLUMNS)
+    .where(_HAS.corpus == bindparam("of_corpus"), _HAS.judged_at.is_not(None), _HAS.confidence.is_not(None))
+    .where(_HAS.plan == Plan.RETRIEVE.value)
+    .order_by(_HAS.decided_at.desc())
+    .limit(bindparam("most"))
+)
 _FIRST = select(func.min(_HAS.decided_at))
 _UNTRACED = (
     select(func.count())
@@ -73,6 +80,11 @@ class Outcomes(LedgerPart):
         """Return the outcome of a run; None where it was not decided, or is no gate run."""
         row = self._database.read(_ONE, {"of_run": run_id}).first()
         return None if row is None else _outcome(row)
+
+    def judged_from(self, corpus: str, most: int) -> Sequence[RunOutcome]:
+        """Return the latest judged runs that were answered, with a confidence, from this corpus alone."""
+        rows = self._database.read(_JUDGED, {"of_corpus": corpus, "most": most}).all()
+        return [_outcome(row) for row in rows]
 
     def first_decided_at(self) -> float | None:
         """Return when the oldest run was decided, in seconds since 1970; None where there is none."""

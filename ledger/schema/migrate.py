@@ -98,6 +98,16 @@ def add_owners(operations: Operations) -> None:
         connection.execute(insert(tables.defences), rows)
 
 
+def add_confidence(operations: Operations) -> None:
+    """Add the confidence of each outcome's answer, and the index of a corpus's judged runs."""
+    connection = operations.get_bind()
+    if any(column["name"] == "confidence" for column in inspect(connection).get_columns("outcomes")):
+        return
+    operations.add_column("outcomes", Column("confidence", Float))
+    judged = next(index for index in tables.outcomes.indexes if index.name == "outcomes_judged")
+    judged.create(connection)
+
+
 def _create(operations: Operations, *made: Table) -> None:
     metadata.create_all(operations.get_bind(), tables=made, checkfirst=False)
 
@@ -108,6 +118,7 @@ STEPS: dict[int, Callable[[Operations], None]] = {
     6: add_learning,
     7: add_graph,
     8: add_owners,
+    9: add_confidence,
 }
 """Steps by the version that each leads to, without a gap after `INITIAL_VERSION`."""
 

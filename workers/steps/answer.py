@@ -104,6 +104,7 @@ class Answering(Step):
             prompt=prompt,
             profile=request.profile,
             unseen_seconds=unseen_seconds(complete, self.page_memory, utc_now()),
+            evidence=found.metadata.evidence,
         )
         return Done((Next(ready),), (*gaps, *left_out), spend)
 

@@ -42,6 +42,7 @@ from sluice.workers.steps.trusted import apply_trust, count_gates, describe_ques
 from sluice.workers.wiring.corpora import CorpusReaders, Reader
 from sluice.workers.wiring.inject import Step, assemble
 from sluice.workers.wiring.models import EmbeddingService
+from sluice.workers.wiring.steering import Priors
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +56,7 @@ class Retriever(Step):
     readers: CorpusReaders
     embedding: EmbeddingService
     settings: Settings
+    priors: Priors
 
     def read(self, query: Query, tokenizer: Tokenizer, flags_off: Sequence[FlagName]) -> bytes:
         """Return the reply to a direct query.
@@ -111,8 +113,8 @@ class Retriever(Step):
         top_passages = self.readers.top_passages(query.corpus)
         asked = None  # nothing was found to judge by the question
         if ranked.chunks:
-            match_tokens = self.embedding.match_tokens
-            asked = describe_question(query, ranked, reader.stats(), reader.document_frequency, match_tokens)
+            match_tokens, prior = self.embedding.match_tokens, self.priors.of(query.corpus)
+            asked = describe_question(query, ranked, reader.stats(), reader.document_frequency, match_tokens, prior)
         return apply_trust(ranked, query, self.settings.trust, asked, top_passages), spend
 
     def _searched(self, query: Query) -> tuple[Retrieval, Spend, Reader]:

@@ -238,6 +238,7 @@ def describe_question(
     stats: RetrievalStats,
     count_chunks_with: CountChunks,
     match_tokens: MatchTokens = lambda question, passage, fingerprint: None,
+    prior: float = 0.0,
 ) -> Asked:
     """Describe the question of a query as its corpus sees it, for what was `found` there.
 
@@ -261,6 +262,7 @@ def describe_question(
         may_be_english=may_be_english,
         site_of=find_site,
         match_tokens=lambda passage: match_tokens(query.query, passage, fingerprint or ""),
+        prior=prior,
     )
 
 

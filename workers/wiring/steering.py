@@ -11,6 +11,7 @@ blob under its SHA-256: the file may change or vanish, and recorded decisions ca
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -35,6 +36,7 @@ from sluice.ledger.learning.controls import DefenceRow
 from sluice.ledger.ledger import Ledger
 from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics
+from sluice.trust.confidence import JudgedAnswer, fit_prior
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.settings import Settings
@@ -48,6 +50,39 @@ LOOK_SECONDS = 1.0
 """Seconds for which a reading of the ledger is reused."""
 SALT = "defence trickle:"
 """Salt of this draw alone: a run in the trickle is no likelier to be in a canary or a sample."""
+
+
+PRIOR_SECONDS = 60.0
+"""Seconds for which the prior of a corpus is reused."""
+MOST_JUDGED = 500
+"""Latest judged runs of a corpus that its prior rests on."""
+
+
+class Priors:
+    """The shift of each corpus's confidence by its own outcomes, as one process knows it. Thread-safe."""
+
+    def __init__(self, ledger: Ledger, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._ledger, self._monotonic = ledger, monotonic
+        self._known: dict[str, tuple[float, float]] = {}
+
+    def of(self, corpus: str) -> float:
+        """Return the prior of a corpus, at most `PRIOR_SECONDS` old; 0 where no ledger answers that knows it."""
+        read_at, prior = self._known.get(corpus, (-math.inf, 0.0))
+        if self._monotonic() - read_at >= PRIOR_SECONDS:
+            try:
+                prior = self._fit(corpus)
+            except Unavailable as error:
+                log.warning("prior_unread", corpus=corpus, error=str(error))
+            self._known[corpus] = self._monotonic(), prior
+        return prior
+
+    def _fit(self, corpus: str) -> float:
+        runs = self._ledger.outcomes.judged_from(corpus, MOST_JUDGED)
+        if not runs:
+            return 0.0
+        answers = [JudgedAnswer(one.confidence or 0.0, one.satisfaction or 0.0, one.label_of) for one in runs]
+        owners = self._ledger.keys.agents() | {one.owner for one in runs}
+        return fit_prior(answers, has_several=len(owners) > 1)
 
 
 @dataclass(frozen=True, slots=True)

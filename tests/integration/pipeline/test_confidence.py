@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.contracts.api import DocumentsRequest, GateRequest
+from sluice.contracts.api import DocumentsRequest, FeedbackRequest, GateRequest
 from sluice.contracts.event import Gap
 from sluice.contracts.index import Answer
 from sluice.contracts.plan import Plan
@@ -134,3 +134,31 @@ def test_a_passage_in_another_language_is_found_by_a_question_with_its_words(mak
     assert not answered(instance, "What is the notice period for a tenant?")[0].chunks
     answer, _ = answered(instance, "Welche Kündigungsfrist gilt für den Mieter?")
     assert [chunk.document_id for chunk in answer.chunks] == ["de"]
+
+
+def test_a_corpus_whose_answers_were_good_is_surer_and_the_evidence_is_recorded_beside_it(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question, ledger = "How often does the holder of a canal renew a lease?", instance.context.ledger
+    request = GateRequest.model_validate({"query": question, "corpus": "docs", "plan": "retrieve"})
+
+    def asks() -> str:
+        run_id = instance.service.ask(request).run_id
+        instance.works("query", "gate", "query")
+        return run_id
+
+    runs = [asks() for _ in range(20)]
+    before = ledger.outcomes.of_run(runs[0])
+    assert before is not None
+    for run_id in runs:
+        instance.service.give_feedback(FeedbackRequest(run_id=run_id, outcome="success"))
+    instance.works("gate")
+    assert instance.context.priors.of("docs") == 0.0, "as it was read a moment ago"
+    monkeypatch.setattr("sluice.workers.wiring.steering.PRIOR_SECONDS", 0.0)
+    assert 0.0 < instance.context.priors.of("docs") <= 2.0
+    after = ledger.run(latest := asks())
+    assert after.answer is not None
+    assert (after.answer.confidence or 0.0) > (before.confidence or 1.0)
+    kept = ledger.outcomes.of_run(latest)
+    assert kept is not None
+    assert kept.confidence == pytest.approx(before.confidence, abs=0.001), "so the prior is not taken for evidence"

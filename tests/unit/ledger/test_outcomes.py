@@ -229,3 +229,25 @@ def test_the_value_of_feedback_is_its_rating_else_what_its_outcome_stands_for() 
     ]
     assert values == [1.0, 0.5, 0.0, None]
     assert FeedbackGiven(outcome="failure", rating=0.9).value == 0.9
+
+
+def test_the_confidence_of_an_answer_is_kept_by_its_evidence_and_the_judged_runs_of_a_corpus_are_found(
+    story: Story,
+) -> None:
+    def judged(confidence: float, evidence: float | None, plan: Plan = Plan.RETRIEVE) -> str:
+        decision = asks_and_decides(story, plan)
+        ready = cites({A: 60.0}, evidence=evidence)
+        sure = ready.answer.model_copy(update={"confidence": confidence})
+        answers(story, decision[-1], ready.model_copy(update={"answer": sure}))
+        run_id = decision[0].run_id
+        story.handles(says(story, run_id, outcome="success"), Done())
+        derived_alike(story, run_id)
+        return run_id
+
+    first, shifted = judged(0.6, None), judged(0.9, 0.7)
+    judged(0.8, None, Plan.SEARCH)
+    asks_and_answers(story)
+    found = story.ledger.outcomes.judged_from("docs", 10)
+    assert [(one.run_id, one.confidence) for one in found] == [(shifted, 0.7), (first, 0.6)]
+    assert len(story.ledger.outcomes.judged_from("docs", 1)) == 1
+    assert story.ledger.outcomes.judged_from("others", 10) == []

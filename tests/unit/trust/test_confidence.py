@@ -21,7 +21,10 @@ from sluice.trust.confidence import (
     Asked,
     CoverageMeter,
     Formula,
+    JudgedAnswer,
+    ReadFormula,
     describe_limits,
+    fit_prior,
     judge,
     probability,
 )
@@ -61,7 +64,7 @@ def confidences(*chunks: RetrievedChunk, asked: Asked = ASKED) -> list[float]:
 @pytest.mark.parametrize("formula", [BY_TOKENS, BY_MEANING, BY_WORDS])
 @given(cosine=SHARES, coverage=SHARES, chunks=CHUNKS, more=SHARES)
 def test_a_passage_that_is_nearer_or_holds_more_of_the_question_is_never_less_confident(
-    formula: Formula, cosine: float, coverage: float, chunks: int, more: float
+    formula: Formula | ReadFormula, cosine: float, coverage: float, chunks: int, more: float
 ) -> None:
     base = formula.log_odds(cosine, coverage, chunks)
     assert formula.log_odds(cosine + more, coverage, chunks) >= base
@@ -236,3 +239,46 @@ def test_a_passage_without_a_number_of_the_question_is_less_sure() -> None:
     assert low < high
     [without_a_word] = confidences(wrong, asked=replace(ASKED, words=dict(ASKED.words) | {"model": RARE}))
     assert low < without_a_word, "a number counts for more than another word"
+
+
+def outcomes(count: int, said: float, happened: float, judge: str = "one") -> list[JudgedAnswer]:
+    return [JudgedAnswer(said, happened, judge)] * count
+
+
+def test_a_corpus_whose_answers_were_better_or_worse_than_said_gets_a_bounded_prior() -> None:
+    def prior(*answers: JudgedAnswer) -> float:
+        return fit_prior(answers, has_several=False)
+
+    assert prior() == prior(*outcomes(19, 0.5, 1.0)) == 0.0, "too few say nothing"
+    assert prior(*outcomes(50, 0.5, 1.0), *outcomes(50, 0.5, 0.0)) == pytest.approx(0.0)
+    few, many = prior(*outcomes(17, 0.5, 1.0), *outcomes(3, 0.5, 0.0)), prior(*outcomes(500, 0.5, 1.0))
+    assert 0.5 < few < many == 2.0
+    assert prior(*outcomes(500, 1.0, 0.0)) == -1.0
+
+
+def test_of_several_judges_nobody_alone_shifts_what_others_read() -> None:
+    def prior(*answers: JudgedAnswer) -> float:
+        return fit_prior(answers, has_several=True)
+
+    flood, honest = outcomes(480, 0.5, 1.0, "one"), outcomes(40, 0.6, 0.6, "two")
+    assert prior(*flood) == 0.0
+    assert prior(*flood, *honest) == pytest.approx(0.0)
+    assert prior(*flood, *outcomes(40, 0.5, 0.3, "two")) == 0.0, "they differ"
+    agree = [*flood, *outcomes(40, 0.5, 0.8, "two"), *outcomes(40, 0.5, 0.9, "three")]
+    assert 0.5 < prior(*agree) < 2.0
+
+
+def test_a_prior_shifts_the_passage_that_was_read_and_the_evidence_stays_beside_it() -> None:
+    near, far = retrieved("a", FULL, dense_distance=0.5), retrieved("b", "nothing of it", dense_distance=0.9)
+
+    def judged(prior: float, match: float = 0.4) -> Retrieval:
+        asked = replace(ASKED, match_tokens=lambda text: match, prior=prior)
+        return judge(retrieval_of(near, far), asked)
+
+    plain, raised, lowered = judged(0.0), judged(1.0), judged(-1.0)
+    assert plain.metadata.evidence is None
+    assert (lowered.metadata.confidence or 1) < (plain.metadata.confidence or 0) < (raised.metadata.confidence or 0)
+    for shifted in (raised, lowered):
+        assert shifted.metadata.evidence == pytest.approx(plain.metadata.confidence, abs=0.001)
+    absent = judged(2.0, match=-0.2).metadata
+    assert (absent.confidence or 1) < 0.2, "a topic that is not there stays absent"

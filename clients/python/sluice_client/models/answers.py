@@ -295,6 +295,7 @@ class RetrievalMetadata(Model):  # Facts about the search behind the result
     trust_scores: list[TrustScore] = []
     checks: list[GateCheck] = []
     confidence: float | None = None
+    evidence: float | None = None
     limits: str | None = None
     confidence_dropped: int = 0
     guard_dropped: int = 0
