@@ -22,6 +22,7 @@ graph = APIRouter(prefix="/v1/graph", tags=["graph"])
 health = APIRouter(tags=["operations"])
 ROUTERS = (graph, health)
 
+Kind = Annotated[api.DocumentKind | None, Query(description="Only documents of this kind")]
 RESPONSES: dict[int | str, dict[str, Any]] = {
     **problems(404),
     503: {"model": api.GraphServerHealth, "description": "It does not answer, or refuses"},
@@ -56,20 +57,21 @@ def neighbours(
         str,
         Path(
             max_length=api.MAX_NODE_CHARACTERS,
-            description="Label and key, such as Symbol:python:shop.cart.Cart; or a document's path, or the name of a "
-            "symbol, where that is plain",
+            description="Label and key, such as Symbol:python:shop.cart.Cart; a document's path; a symbol's import "
+            "path, or its end, where that is plain",
         ),
     ],
     caller: AnyCaller,
     corpus: Corpus = "default",
     direction: Annotated[Literal["out", "in"] | None, Query(description="Only edges that leave it, or arrive")] = None,
     edge: Annotated[list[EdgeType] | None, Query(description="Only edges of these types. Repeatable")] = None,
+    kind: Kind = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
 ) -> api.Neighbours:
     """Return the surest edges first. A name that means several nodes is refused (422), and the remedy lists them."""
     with request_span(request, "GET /v1/graph/neighbours"):
         return instance_of(request).graph.neighbours(
-            corpus, node_id, caller, direction=direction, types=tuple(edge or ()), limit=limit
+            corpus, node_id, caller, direction=direction, types=tuple(edge or ()), limit=limit, kind=kind
         )
 
 
@@ -87,12 +89,13 @@ def linked(
     ],
     corpus: Corpus = "default",
     failing: Annotated[bool, Query(description="Only tests that a report names as failing; false: all tests")] = True,
+    kind: Kind = None,
     top_k: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> api.Linked:
-    """Return the tests that touch the module, and the documents that are linked to these tests, the nearest first, each
-    with the path that leads to it."""
+    """Return the tests that touch the module, and the documents that are linked to these tests, each with the path that
+    leads to it. Pages, code and tests are ranked apart: the best of each has the score 1."""
     with request_span(request, "GET /v1/graph/linked"):
-        return instance_of(request).graph.linked(corpus, module, caller, failing=failing, top_k=top_k)
+        return instance_of(request).graph.linked(corpus, module, caller, failing=failing, top_k=top_k, kind=kind)
 
 
 @graph.get("/status", responses=problems(404, 503), summary="How the graph of a corpus stands")

@@ -97,20 +97,24 @@ def near(
     corpus: str = "default",
     direction: Literal["out", "in"] | None = None,
     edge: list[str] | None = None,
+    kind: Literal["docs", "code", "tests"] | None = None,
     limit: int | None = None,
 ) -> Shown:
     """Show the neighbours of a node, the documents linked to its tests, or documents of similar meaning."""
     if by != "edges" and (direction or edge):
         raise wrong("edge" if edge else "direction", f"says nothing by {by}", "--by edges")
+    if by == "meaning" and kind:
+        raise wrong("kind", "says nothing by meaning", "--by edges")
     found: Any
     match by:
         case "edges":
-            found = client.graph_neighbours(what, corpus, direction=direction, edges=edge or (), limit=limit or 50)
+            narrowed = {"direction": direction, "edges": edge or (), "kind": kind, "limit": limit or 50}
+            found = client.graph_neighbours(what, corpus, **narrowed)
             return Shown(found, lambda: _print_neighbours(found))
         case "meaning":
             found = client.graph_nearest(what, corpus, top_k=limit or 10)
             return Shown(found, lambda: _print_nearest(found))
-    found = client.graph_linked(what, corpus, failing=by == "failing-tests", top_k=limit or 10)
+    found = client.graph_linked(what, corpus, failing=by == "failing-tests", top_k=limit or 10, kind=kind)
     return Shown(found, lambda: _print_linked(found, by.replace("-", " ")))
 
 
@@ -131,7 +135,7 @@ def _print_linked(found: Any, kind: str) -> None:
         _dim(f"{len(found.tests)} in all; --json lists them")
     path = ("by", lambda one: path_in_words(one.path))
     document = ("document", "{.document.name}")
-    print_rows(f"documents · {found.generation}", found.documents, document, ("score", "{.score:.3f}"), path)
+    print_rows(f"documents · {found.generation}", found.documents, document, "kind", ("score", "{.score:.3f}"), path)
 
 
 def _print_nearest(found: Any) -> None:

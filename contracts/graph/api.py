@@ -87,10 +87,16 @@ class Neighbours(Value):
     generation: str
 
 
+DocumentKind = Literal["docs", "code", "tests"]
+"""Pages of prose, source code, and tests, by the path of a document."""
+
+
 class LinkedDocument(Value):
-    """A document that is linked to the requested module, and the path to it."""
+    """A document that is linked to the requested module, and the path to it. `score` compares those of one `kind`: the
+    best has 1."""
 
     document: NodeView
+    kind: DocumentKind = "docs"
     score: float
     path: GraphPath
 

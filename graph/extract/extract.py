@@ -30,7 +30,7 @@ from sluice.text.restructured import is_restructured, read_restructured
 if TYPE_CHECKING:
     from tree_sitter import Tree
 
-_RULES = 8
+_RULES = 9
 """Raised with every change of the edges read from the same text, so that the graph is read anew."""
 _PARSERS = (
     "tree-sitter",

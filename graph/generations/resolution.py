@@ -3,7 +3,8 @@
 A name is looked up in this order: exactly as it is written; as an alias (`from x import y` makes `m.y` mean `x.y`);
 among the members that its class inherits; by the end of a module's path (`workers.handlers` for
 `main/workers/handlers.py`, where `main` is no package), where those count that share most of the referring file's
-path; in subclasses; and, for a member of a known class, by its bare name.
+path; by the name of a class alone (`Context.invoke`); in subclasses; and, for a member of a known class, by its bare
+name.
 """
 
 from __future__ import annotations
@@ -175,7 +176,16 @@ class Resolver:
         ends = self._by_suffix(language, segments)
         if not ends and segments[-1] == "__call__":  # a call of a function's result
             ends = tuple((found, "") for found in self._given(key.removesuffix(".__call__")))
-        return ends or tuple((found, "") for found in self._by_class(language, segments))
+        found = ends or self._by_tail(language, segments)
+        return found or tuple((found, "") for found in self._by_class(language, segments))
+
+    def _by_tail(self, language: str, segments: list[str]) -> tuple[tuple[Found, str], ...]:
+        """Find members by their class's name alone, as prose writes them: `Context.invoke` of `click.core.Context`."""
+        first, rest = segments[0], "".join(f".{segment}" for segment in segments[1:])
+        named = [self.definitions[place] for place in self._defined.get(f"{language}:{UNKNOWN}.{first}", ())]
+        classes = dict.fromkeys(one.key for one in named if one.kind == CLASS) if rest else ()
+        found = [one for key in classes for one in self._resolve(key + rest, "") if one.how is not How.NAME]
+        return tuple((Found(place, max(how, How.SUFFIX)), "") for place, how in dict.fromkeys(found))
 
     def _by_bonds(self, language: str, segments: list[str]) -> tuple[Found, ...]:
         """Find definitions by aliases and bases, those of the longest part of the name first."""

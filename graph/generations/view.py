@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.contracts.graph.model import UNKNOWN, EdgeType, Node, NodeLabel, Origin
+from sluice.contracts.graph.model import DECORATED, RESULT, UNKNOWN, EdgeType, Node, NodeLabel, Origin
 from sluice.graph.generations.definitions import How, name_of
 from sluice.graph.generations.fold import REVERSE
 from sluice.graph.generations.stated import LABEL_CODES, LABELS, ORIGINS, TYPES, Arrays, Texts
 
 Numbers = NDArray[np.int32]
+_INIT = "/__init__.py"
 
 
 class StatedEdge(NamedTuple):
@@ -182,10 +184,39 @@ class GraphView:
 
     def named(self, name: str, most: int) -> list[int]:
         """Return the nodes of symbols and tools whose last segment is `name`, at most `most`."""
+        return self.starting(name, most, is_whole=True)
+
+    def starting(self, start: str, most: int, *, is_whole: bool = False) -> list[int]:
+        """Return the nodes of symbols and tools whose last segment begins with `start`, or is it, at most `most`."""
         order: Numbers = self._arrays["nodes_by_name"]
-        wanted = name.encode(errors="replace")
+        wanted = start.encode(errors="replace")
         first = bisect_left(order, wanted, key=self._called)
-        return [int(node) for node in takewhile(lambda node: self._called(node) == wanted, order[first : first + most])]
+        end = None if is_whole else len(wanted)
+        return [
+            int(one) for one in takewhile(lambda one: self._called(one)[:end] == wanted, order[first : first + most])
+        ]
+
+    def shown_name(self, place: int) -> str:
+        """Return a node's name for people: a symbol of Python by the path by which it is imported, without its language
+        and the folders above its package; the result of a call with parentheses; a path without its mark."""
+        node = self.node(place)
+        name = short_name(node)
+        if node.label is not NodeLabel.SYMBOL:
+            return name
+        stated = self.edges_from(place)
+        if stated and node.key.startswith("python:"):
+            path = self.path(self.edge(stated[0]).owner) or ""
+            root = next((root for root in self._roots if path.startswith(root)), "")
+            name = name.removeprefix(root.replace("/", "."))
+        return name.replace(f".{RESULT}", "()").replace(f".{DECORATED}", "")
+
+    @cached_property
+    def _roots(self) -> list[str]:
+        """The folders that hold Python packages, as `click/src/`, and the first folder of each; the longest first."""
+        packages = {path[: -len(_INIT)] for path in self._paths if path.endswith(_INIT)}
+        above = {package.rpartition("/")[0] for package in packages} - packages
+        tops = {folder.partition("/")[0] for folder in above} - packages
+        return sorted((f"{folder}/" for folder in above | tops if folder), key=len, reverse=True)
 
     def steps(self, vertex: int) -> Iterator[Step]:
         """Yield the steps from a vertex, the likeliest first."""

@@ -2,75 +2,51 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-
-import numpy as np
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from math import log
+from typing import NamedTuple
 
 from sluice.contracts.errors import NotFound
 from sluice.contracts.graph.api import Linked, LinkedDocument
-from sluice.contracts.graph.model import NodeLabel, Origin
+from sluice.contracts.graph.model import GraphPath, NodeLabel, Origin
 from sluice.graph.generations.definitions import How
+from sluice.graph.generations.fold import REVERSE
 from sluice.graph.generations.view import GraphView
-from sluice.graph.walk.nodes import (
-    Kind,
-    document_name,
-    document_of,
-    documents_at,
-    find_node,
-    is_called,
-    keys_of_path,
-    kind_of,
-    node_view,
-)
-from sluice.graph.walk.paths import Trails
-from sluice.graph.walk.push import Seeds, push
-from sluice.graph.walk.seeds import Begun, Start
+from sluice.graph.walk.nodes import Kind, document_name, document_of, kind_of, nearly_called, node_view, nodes_named
+from sluice.graph.walk.paths import defined_step, told_step, without_loops
 
 _LANGUAGES = ("python", "javascript", "go", "rust", "java", "c")
-_MOST_NAMED = 256
-_LABELLED = re.compile(rf"(?:{'|'.join(NodeLabel)}):.")
 
 
 def vertices_of(view: GraphView, module: str) -> list[int]:
     """Return the vertices of a module and of all its definitions.
 
-    `module` is a dotted name (`shop.cart`, also its end: `cart` for `shop.cart`), a package, a class or a function, a
-    path, or the id of a node. Raises `NotFound` where the graph has nothing of that name.
+    `module` is whatever `nodes_named` finds: a dotted name (`shop.cart`, also its end), a class or a function, a path,
+    the id of a node; or a package. Of several with the name all count. Raises `NotFound` where the graph has nothing of
+    that name.
     """
-    if _LABELLED.match(module):
-        found = _by_id(view, module)
-    else:
-        path = module.strip("/").removeprefix("./")
-        found = documents_at(view, keys_of_path(path)) or _by_name(view, module)
+    nodes = nodes_named(view, module)
+    found = [vertex for node in nodes for vertex in _under(view, node)]
+    if not found:
+        name = module.rpartition(":")[2]
+        found = [vertex for language in _LANGUAGES for vertex in _inner(view, f"{language}:{name}")]
     vertices = dict.fromkeys(found)
     for vertex in found:
         if vertex < view.documents:
             vertices.update(dict.fromkeys(view.definitions_in(vertex)))
     if not vertices:
-        raise NotFound(f"the graph knows no module, package or file {module!r}")
+        raise NotFound(f"the graph knows no module, package or file {module!r}{nearly_called(view, module)}")
     return list(vertices)
-
-
-def _by_id(view: GraphView, node_id: str) -> list[int]:
-    place = find_node(view, node_id)
-    return [place] if place < view.documents else _under(view, place)
 
 
 def _under(view: GraphView, place: int) -> list[int]:
     node = view.node(place)
+    if place < view.documents:
+        return [place]
     if node.label is NodeLabel.URL:
         return [view.edge(number).target for number in view.edges_from(place)]
     return view.definitions_of(place) + _inner(view, node.key)
-
-
-def _by_name(view: GraphView, module: str) -> list[int]:
-    name = module.partition(":")[2] or module
-    ends = [node for node in view.named(name.rpartition(".")[2], _MOST_NAMED) if is_called(view.node(node), name)]
-    exact = [node for node in ends if view.node(node).key.partition(":")[2] == name]
-    defined = [vertex for node in exact for vertex in _under(view, node)]
-    defined = defined or [vertex for node in ends for vertex in _under(view, node)]
-    return defined or [vertex for language in _LANGUAGES for vertex in _inner(view, f"{language}:{name}")]
 
 
 def _inner(view: GraphView, key: str) -> list[int]:
@@ -78,22 +54,34 @@ def _inner(view: GraphView, key: str) -> list[int]:
     return [vertex for node in view.beginning(NodeLabel.SYMBOL, f"{key}.") for vertex in view.definitions_of(node)]
 
 
-def linked(view: GraphView, module: str, *, failing_only: bool = False, top_k: int = 10) -> Linked:
+def linked(
+    view: GraphView, module: str, *, failing_only: bool = False, top_k: int = 10, kind: Kind | None = None
+) -> Linked:
     """Return the tests that touch a module (by name, path or id of a node), and the documents linked to these tests.
 
     A test touches a module that it refers to or that it defines nothing of but inherits from. With `failing_only` it is
-    one that an indexed test report names. Documents are ranked by a walk from the tests; files of tests that touch the
-    module are left out, and so are the reports that name them. Raises `NotFound` for an unknown name.
+    one that an indexed test report names. A document is linked to a test that refers to what the document defines or
+    refers to. Pages, code and other tests are ranked apart, so that each kind's best has the score 1; `kind` asks for
+    one of them. Files of tests that touch the module are left out, and so are the reports that name them. Raises
+    `NotFound` for an unknown name.
     """
-    tests = _touching(view, vertices_of(view, module))
+    subjects = vertices_of(view, module)
+    tests = _touching(view, subjects)
     reports = {vertex: _reports(view, vertex) for vertex in tests}
     failing = [vertex for vertex in tests if reports[vertex]]
-    chosen = failing if failing_only else list(dict.fromkeys(failing + tests))
+    chosen = (failing if failing_only else list(dict.fromkeys(failing + tests)))[:_MOST_TESTS]
     files = {document_of(view, vertex) for vertex in tests}.union(*reports.values())
+    documents = [
+        LinkedDocument(
+            document=node_view(view, one.document), kind=one.kind.value, score=one.score, path=_path(view, one)
+        )
+        for one in _ranked(view, chosen, frozenset(subjects), files)
+        if kind in (None, one.kind)
+    ][:top_k]
     return Linked(
         module=module,
-        tests=tuple(node_view(view, _node_of(view, vertex)) for vertex in chosen[:_MOST_TESTS]),
-        documents=tuple(_reached(view, chosen[:_MOST_TESTS], files, top_k)) if chosen else (),
+        tests=tuple(node_view(view, _node_of(view, vertex)) for vertex in chosen),
+        documents=tuple(documents),
         generation=view.name,
     )
 
@@ -120,39 +108,100 @@ def _reports(view: GraphView, vertex: int) -> set[int | None]:
     return {document_of(view, step.target) for step in steps}
 
 
-def _reached(view: GraphView, tests: list[int], files: set[int | None], top_k: int) -> list[LinkedDocument]:
-    count = len(tests)
-    seeds = Seeds(np.array(tests, np.int64), np.full(count, 1 / count), np.full(count, -1, np.int64), np.arange(count))
-    starts = [_start(view, vertex) for vertex in tests]
-    walked = push(view, seeds)
-    trails = Trails(view, Begun(seeds, starts, ""), walked)
-    scores: dict[int, float] = {}
-    best: dict[int, int] = {}
-    order = np.lexsort((walked.vertices, -walked.scores))
-    for place in order.tolist():
-        vertex = int(walked.vertices[place])
-        document = document_of(view, vertex)
-        if document is None or document in files or trails.passage(vertex) is None:
-            continue
-        scores[document] = scores.get(document, 0.0) + float(walked.scores[place])
-        best.setdefault(document, vertex)
-    ranked = sorted(
-        (document for document in scores if scores[document] > 0), key=lambda found: (-scores[found], found)
-    )
-    most = max(scores.values(), default=1.0)
-    return [
-        LinkedDocument(
-            document=node_view(view, document), score=scores[document] / most, path=trails.path(best[document])
-        )
-        for document in ranked[:top_k]
+OTHERS = 0.2
+"""Weight of all that a test refers to outside the module; what it refers to in the module has 1."""
+USERS = 0.2
+"""Weight of other code that uses what a test refers to; the code that defines it has 1."""
+
+
+class _Link(NamedTuple):
+    """A document, and how one test leads to it: the step to a definition, and the one by which the document refers to
+    that; -1 where it is the document's own."""
+
+    document: int
+    kind: Kind
+    score: float
+    test: int
+    touched_by: int
+    refers_by: int
+
+
+def _ranked(view: GraphView, tests: list[int], subjects: frozenset[int], files: set[int | None]) -> Iterator[_Link]:
+    """Return the documents linked to the tests, the best first; the scores of each kind are at most 1.
+
+    What the tests refer to has a weight. The document that defines it gets that; the documents of each kind that refer
+    to it share it, by how often they do and how little else they refer to.
+    """
+    touched = _touched(view, tests, subjects)
+    links: dict[int, list[_Link]] = {}
+    for definition, (weight, test, number) in touched.items():
+        home = document_of(view, definition)
+        users = _users(view, definition)
+        found = [(home, weight, -1)] if home is not None else []
+        for kind, strengths in users.items():
+            share = weight / sum(strength for strength, _ in strengths.values()) * (1.0 if kind is Kind.PAGE else USERS)
+            found += [(document, share * strength, by) for document, (strength, by) in strengths.items()]
+        for document, score, by in found:
+            if document not in files and (kind := kind_of(view, document)) is not None:
+                links.setdefault(document, []).append(_Link(document, kind, score, test, number, by))
+    summed = [
+        max(own, key=lambda one: one.score)._replace(score=sum(one.score for one in own)) for own in links.values()
     ]
+    most = {kind: max((one.score for one in summed if one.kind is kind), default=1.0) for kind in Kind}
+    scaled = (one._replace(score=one.score / most[one.kind]) for one in summed)
+    return iter(sorted(scaled, key=lambda one: (-one.score, _ORDER[one.kind], one.document)))
 
 
-def _start(view: GraphView, vertex: int) -> Start:
-    node = view.node(_node_of(view, vertex))
-    if node.label is NodeLabel.DOCUMENT:
-        return Start(NodeLabel.DOCUMENT, document_name(view, vertex))
-    return Start(node.label, node.key.partition(":")[2])
+_ORDER = {Kind.PAGE: 0, Kind.CODE: 1, Kind.TEST: 2}
+
+
+def _touched(view: GraphView, tests: list[int], subjects: frozenset[int]) -> dict[int, tuple[float, int, int]]:
+    """Return what the tests refer to, each with its weight, the test that gives it most, and that test's step."""
+    touched: dict[int, tuple[float, int, int]] = {}
+    most: defaultdict[int, float] = defaultdict(float)
+    for test in tests:
+        span = range(int(view.step_offsets[test]), int(view.step_offsets[test + 1]))
+        steps = [(number, int(view.step_targets[number])) for number in span if not view.step_hows[number] & REVERSE]
+        steps = [(number, target) for number, target in steps if view.step(number).how is not How.OUTSIDE]
+        for is_own in (True, False):
+            chosen = [(number, target) for number, target in steps if (target in subjects) is is_own]
+            total = sum(float(view.step_shares[number]) for number, _ in chosen)
+            for number, target in chosen:
+                weight = float(view.step_shares[number]) / total * (1.0 if is_own else OTHERS) / len(tests)
+                known = touched.get(target, (0.0, test, number))
+                if weight > most[target]:
+                    known, most[target] = (known[0], test, number), weight
+                touched[target] = (known[0] + weight, *known[1:])
+    return touched
+
+
+def _users(view: GraphView, definition: int) -> dict[Kind, dict[int, tuple[float, int]]]:
+    """Return, by kind, the documents that refer to a definition: how strongly, and by which step to there."""
+    users: dict[Kind, dict[int, tuple[float, int]]] = {}
+    for number in range(int(view.step_offsets[definition]), int(view.step_offsets[definition + 1])):
+        step = view.step(number)
+        document = document_of(view, step.target)
+        if not step.is_reverse or document is None or (kind := kind_of(view, document)) is None:
+            continue
+        strength = float(view.step_shares[number]) * (1 + log(max(1, len(view.edge(step.edge).lines))))
+        own = users.setdefault(kind, {})
+        before, by = own.get(document, (0.0, number))
+        own[document] = before + strength, by
+    return users
+
+
+def _path(view: GraphView, link: _Link) -> GraphPath:
+    """Return the way from the test to the definition, and on to the document that refers to it."""
+    node = _node_of(view, link.test)
+    label, name, steps = view.node(node).label, view.shown_name(node), []
+    if label is NodeLabel.DOCUMENT:
+        name = document_name(view, node)
+    else:
+        steps = [defined_step(view, link.test, label)]
+    steps += told_step(view, link.test, link.touched_by)
+    if link.refers_by >= 0:
+        steps += told_step(view, view.source_of(link.refers_by), link.refers_by)
+    return without_loops(GraphPath(start=name, start_label=label, steps=tuple(steps)))
 
 
 def _node_of(view: GraphView, vertex: int) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sluice.contracts.graph.model import EdgeType, GraphPath, NodeLabel, Origin, PathStep
 from sluice.graph.generations.definitions import How
 from sluice.graph.generations.fold import REVERSE
-from sluice.graph.generations.view import GraphView, Step, short_name
+from sluice.graph.generations.view import GraphView, Step
 from sluice.graph.walk.nodes import document_name
 from sluice.graph.walk.push import Walked
 from sluice.graph.walk.seeds import Begun
@@ -27,7 +27,7 @@ def told_step(view: GraphView, source: int, number: int) -> list[PathStep]:
         is_reverse=False,
         origin=edge.origin,
         label=name.label,
-        name=short_name(name),
+        name=view.shown_name(edge.target),
         line=step.first or None,
         candidates=edge.candidates,
     )
@@ -36,8 +36,8 @@ def told_step(view: GraphView, source: int, number: int) -> list[PathStep]:
             return [through]
         return [_to_document(view, edge.type, edge.origin, edge.owner, step.first or None, is_reverse=True)]
     defined = source if step.is_reverse else step.target
-    told = [through, *_by_rule(view, step, defined), _defined(view, defined, name.label)]
-    return told if not step.is_reverse else _turned(view, told, edge.owner, source, step)
+    told = [through, *_by_rule(view, step, defined), defined_step(view, defined, name.label)]
+    return told if not step.is_reverse else _turned(view, told, edge.owner, step)
 
 
 def without_loops(path: GraphPath) -> GraphPath:
@@ -60,11 +60,13 @@ def _by_rule(view: GraphView, step: Step, defined: int) -> list[PathStep]:
     kind = _BY_RULE.get(step.how)
     if kind is None or defined < view.nodes:
         return []
-    node = view.node(view.definition(defined).node)
-    return [PathStep(edge=kind, origin=Origin.DEFINITION, label=node.label, name=short_name(node))]
+    place = view.definition(defined).node
+    label, name = view.node(place).label, view.shown_name(place)
+    return [PathStep(edge=kind, origin=Origin.DEFINITION, label=label, name=name)]
 
 
-def _defined(view: GraphView, vertex: int, named: NodeLabel) -> PathStep:
+def defined_step(view: GraphView, vertex: int, named: NodeLabel) -> PathStep:
+    """Return the edge from a name to the document in which the vertex is defined, or which is at the address."""
     if vertex >= view.nodes:
         span = view.definition(vertex)
         return _to_document(view, EdgeType.DEFINED_IN, Origin.DEFINITION, span.document, span.first or None)
@@ -72,7 +74,7 @@ def _defined(view: GraphView, vertex: int, named: NodeLabel) -> PathStep:
     return _to_document(view, kind, Origin.DEFINITION, vertex, None)
 
 
-def _turned(view: GraphView, told: list[PathStep], owner: int, source: int, step: Step) -> list[PathStep]:
+def _turned(view: GraphView, told: list[PathStep], owner: int, step: Step) -> list[PathStep]:
     """Return the same edges walked the other way, from the definition to the document that refers to it."""
     names = [(entry.label, entry.name) for entry in told[:-1]]
     turned: list[PathStep] = []
@@ -156,7 +158,7 @@ class Trails:
         if step >= 0:
             told += self._tell(self._view.source_of(step), step)
         elif start.label is not NodeLabel.DOCUMENT:
-            told.append(_defined(self._view, vertex, start.label))
+            told.append(defined_step(self._view, vertex, start.label))
         for before, number in reversed(numbers):
             told += self._tell(before, number)
         return without_loops(GraphPath(start=start.name, start_label=start.label, steps=tuple(told)))

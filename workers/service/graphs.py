@@ -101,22 +101,36 @@ class GraphDesk:
         direction: Direction | None = None,
         types: Collection[EdgeType] = (),
         limit: int = 50,
+        kind: api.DocumentKind | None = None,
     ) -> api.Neighbours:
         """Return a node's neighbours, surest first. Raises `InvalidInput`, listing all, if several have its name."""
-        from sluice.graph.walk.nodes import neighbours
+        from sluice.graph.walk.nodes import Kind, neighbours
 
         self._reader(corpus, caller)
         with metrics.GRAPH_QUERY_SECONDS.labels("neighbours").time():
-            return neighbours(self._view(corpus), named, limit, direction=direction, types=types)
+            only = Kind(kind) if kind else None
+            return neighbours(self._view(corpus), named, limit, direction=direction, types=types, kind=only)
 
-    def linked(self, corpus: str, module: str, caller: Caller, *, failing: bool = True, top_k: int = 10) -> api.Linked:
+    def linked(
+        self,
+        corpus: str,
+        module: str,
+        caller: Caller,
+        *,
+        failing: bool = True,
+        top_k: int = 10,
+        kind: api.DocumentKind | None = None,
+    ) -> api.Linked:
         """Return the failing tests that touch a module, and the documents that are linked to these; without `failing`
         all tests that do."""
         from sluice.graph.walk.linked import linked
+        from sluice.graph.walk.nodes import Kind
 
         self._reader(corpus, caller)
         with metrics.GRAPH_QUERY_SECONDS.labels("linked").time():
-            return linked(self._view(corpus), module, failing_only=failing, top_k=top_k)
+            return linked(
+                self._view(corpus), module, failing_only=failing, top_k=top_k, kind=Kind(kind) if kind else None
+            )
 
     def status(self, corpus: str, caller: Caller) -> api.GraphStatus:
         """Return the status of a corpus's graph."""

@@ -234,16 +234,17 @@ class Operations:
         direction: Literal["out", "in"] | None = None,
         edges: Sequence[str] = (),
         limit: int = 50,
+        kind: str | None = None,
     ) -> Call[models.Neighbours]:
         """Return the neighbours of a node: its label and key, a document's path, or a symbol's unambiguous name."""
-        query = {"corpus": corpus, "direction": direction, "edge": list(edges), "limit": limit}
+        query = {"corpus": corpus, "direction": direction, "edge": list(edges), "limit": limit, "kind": kind}
         return Call("GET", "/v1/graph/neighbours/{}", (node,), queried(query))
 
     @request("GET /v1/graph/linked")
     def graph_linked(
-        self, module: str, corpus: str = "default", *, failing: bool = True, top_k: int = 10
+        self, module: str, corpus: str = "default", *, failing: bool = True, top_k: int = 10, kind: str | None = None
     ) -> models.Linked:
-        """Return the failing tests that touch a module, and the documents that are linked to them."""
+        """Return the failing tests that touch a module, and the documents (docs, code or tests) linked to them."""
 
     @request("GET /v1/graph/status")
     def graph_status(self, corpus: str = "default") -> models.GraphStatus:

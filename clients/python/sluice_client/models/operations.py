@@ -229,8 +229,9 @@ class Linked(Model):  # Documents linked to a failing test that touches a module
     documents: list[LinkedDocument]
     generation: str
 
-class LinkedDocument(Model):  # A document that is linked to the requested module, and the path to it.
+class LinkedDocument(Model):  # A document that is linked to the requested module, and the path to it
     document: NodeView
+    kind: Literal['docs', 'code', 'tests'] | str = 'docs'
     score: float
     path: GraphPath
 

@@ -167,3 +167,14 @@ def test_bases_in_orders_that_contradict_each_other_and_a_class_that_is_its_own_
     )
     assert meant("z.Z.run", "z.py", *files) == [("a.py", "a.A.run", "INHERITED")]
     assert meant("loop.Loop.walk", "loop.py", *files) == []
+
+
+def test_prose_names_a_member_by_its_class_alone() -> None:
+    files = (
+        File("main/shop/cart.py").defines("Cart", 1, 9, "class").defines("Cart.add", 2, 3, "method"),
+        File("main/shop/box.py").defines("Box", 1, 9, "class").inherits("Box", "main.shop.cart.Cart"),
+        File("docs/cart.md"),
+    )
+    assert meant("Cart.add", "docs/cart.md", *files) == [("main/shop/cart.py", "main.shop.cart.Cart.add", "SUFFIX")]
+    assert meant("Box.add", "docs/cart.md", *files) == [("main/shop/cart.py", "main.shop.cart.Cart.add", "INHERITED")]
+    assert meant("Cart.remove", "docs/cart.md", *files) == []

@@ -8,6 +8,7 @@ from sluice.contracts.errors import NotFound
 from sluice.contracts.graph.model import Origin
 from sluice.graph.generations.view import GraphView
 from sluice.graph.walk.linked import linked
+from sluice.graph.walk.nodes import Kind
 from tests.support.graph_rows import File, view_of
 
 
@@ -33,7 +34,7 @@ def shop() -> GraphView:
 def test_documents_linked_to_the_failing_test_of_a_module(module: str) -> None:
     found = linked(shop(), module, failing_only=True)
     assert [test.name for test in found.tests] == ["main.tests.test_cart.test_add"]
-    assert [entry.document.path for entry in found.documents[:2]] == ["main/shop/cart.py", "main/docs/cart.md"]
+    assert [entry.document.path for entry in found.documents[:2]] == ["main/docs/cart.md", "main/shop/cart.py"]
     assert "report.xml" not in {entry.document.path for entry in found.documents}
     assert found.documents[0].score == 1.0
     (page,) = [entry for entry in found.documents if entry.document.path == "main/docs/cart.md"]
@@ -56,6 +57,30 @@ def test_a_package_is_all_that_is_in_it() -> None:
 def test_a_module_that_no_failing_test_touches_gives_no_documents() -> None:
     found = linked(shop(), "shop.till", failing_only=True)
     assert (found.tests, found.documents) == ((), ())
+
+
+def test_pages_code_and_tests_are_ranked_apart_and_one_kind_may_be_asked_for() -> None:
+    found = linked(shop(), "shop.cart")
+    assert [(entry.document.path, entry.kind, entry.score) for entry in found.documents[:2]] == [
+        ("main/docs/cart.md", "docs", 1.0),
+        ("main/shop/cart.py", "code", 1.0),
+    ]
+    assert [entry.kind for entry in linked(shop(), "shop.cart", kind=Kind.PAGE).documents] == ["docs", "docs"]
+
+
+def test_a_page_about_what_many_tests_use_does_not_lead_before_one_about_the_module() -> None:
+    tests = [
+        File(f"main/tests/test_{n}.py").defines("test_it", 1, 9).refers("pytest.raises", 2, 3, 4) for n in range(9)
+    ]
+    tests[0].refers("shop.cart.Cart", 5)
+    view = view_of(
+        *tests,
+        File("main/shop/cart.py").defines("Cart", 1, 20, "class").defines("Cart.add", 2, 9, "method"),
+        File("main/docs/testing.md").refers("pytest.raises", *range(1, 20), origin=Origin.MENTION),
+        File("main/docs/cart.md").refers("Cart", 7, origin=Origin.MENTION).refers("?.Cart", 7, origin=Origin.MENTION),
+    )
+    found = linked(view, "shop.cart", kind=Kind.PAGE)
+    assert [entry.document.path for entry in found.documents] == ["main/docs/cart.md"]
 
 
 def test_top_k_bounds_the_documents() -> None:

@@ -7,7 +7,7 @@ import pytest
 from sluice.contracts.errors import NotFound
 from sluice.contracts.graph.model import EdgeType, Origin
 from sluice.graph.generations.view import GraphView
-from sluice.graph.walk.nodes import neighbours
+from sluice.graph.walk.nodes import Kind, neighbours
 from tests.support.graph_rows import File, view_of
 
 
@@ -23,7 +23,7 @@ def shop() -> GraphView:
 
 def test_a_class_knows_who_defines_it_and_who_uses_it_by_another_name() -> None:
     told = neighbours(shop(), "Symbol:python:main.shop.cart.Cart")
-    assert told.node.name == "main.shop.cart.Cart"
+    assert (told.node.id, told.node.name) == ("Symbol:python:shop.cart.Cart", "shop.cart.Cart")
     assert [(entry.edge, entry.direction, entry.node.name) for entry in told.neighbours] == [
         (EdgeType.REFERS_TO, "in", "main/shop/view.py"),
         (EdgeType.DEFINED_IN, "out", "main/shop/cart.py"),
@@ -58,6 +58,26 @@ def test_only_edges_of_a_direction_and_of_some_types_are_told_where_these_are_as
     named = neighbours(shop(), "main/shop/view.py", types=(EdgeType.REFERS_TO,), limit=1)
     wanted = [entry for entry in whole.neighbours if entry.edge is EdgeType.REFERS_TO]
     assert (named.neighbours, named.total) == ((wanted[0],), len(wanted))
+
+
+def test_names_that_the_corpus_does_not_define_come_last_and_results_of_calls_are_no_symbols() -> None:
+    view = view_of(
+        File("shop/cart.py").defines("Cart", 1, 20, "class"),
+        File("tests/test_cart.py")
+        .refers("pytest.raises", *range(1, 9))
+        .refers("?.getvalue", *range(1, 9), origin=Origin.NAME)
+        .refers("shop.cart.Cart", 4)
+        .refers("shop.cart.Cart.<result>", 4),
+    )
+    told = neighbours(view, "tests/test_cart.py", types=(EdgeType.REFERS_TO,))
+    assert [entry.node.name for entry in told.neighbours] == ["shop.cart.Cart", "pytest.raises", "getvalue"]
+    assert told.total == 3
+
+
+def test_only_documents_of_a_kind_are_told_where_it_is_asked_for() -> None:
+    told = neighbours(shop(), "shop.cart.Cart", kind=Kind.CODE)
+    assert {entry.node.path for entry in told.neighbours} == {"main/shop/view.py", "main/shop/cart.py"}
+    assert neighbours(shop(), "main/shop/cart.py", kind=Kind.PAGE).neighbours[0].node.path == "main/docs/cart.md"
 
 
 def test_an_unknown_node_is_not_found() -> None:
