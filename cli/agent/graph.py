@@ -108,7 +108,7 @@ def near(
     found: Any
     match by:
         case "edges":
-            narrowed = {"direction": direction, "edges": edge or (), "kind": kind, "limit": limit or 50}
+            narrowed: Any = {"direction": direction, "edges": edge or (), "kind": kind, "limit": limit or 50}
             found = client.graph_neighbours(what, corpus, **narrowed)
             return Shown(found, lambda: _print_neighbours(found))
         case "meaning":

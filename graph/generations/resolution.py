@@ -176,8 +176,8 @@ class Resolver:
         ends = self._by_suffix(language, segments)
         if not ends and segments[-1] == "__call__":  # a call of a function's result
             ends = tuple((found, "") for found in self._given(key.removesuffix(".__call__")))
-        found = ends or self._by_tail(language, segments)
-        return found or tuple((found, "") for found in self._by_class(language, segments))
+        ends = ends or self._by_tail(language, segments)
+        return ends or tuple((found, "") for found in self._by_class(language, segments))
 
     def _by_tail(self, language: str, segments: list[str]) -> tuple[tuple[Found, str], ...]:
         """Find members by their class's name alone, as prose writes them: `Context.invoke` of `click.core.Context`."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator
 from math import log
 from typing import NamedTuple
 
 from sluice.contracts.errors import NotFound
 from sluice.contracts.graph.api import Linked, LinkedDocument
 from sluice.contracts.graph.model import GraphPath, NodeLabel, Origin
-from sluice.graph.generations.definitions import How
-from sluice.graph.generations.fold import REVERSE
+from sluice.graph.generations.definitions import CLASS, How, last_segment
 from sluice.graph.generations.view import GraphView
 from sluice.graph.walk.nodes import Kind, document_name, document_of, kind_of, nearly_called, node_view, nodes_named
 from sluice.graph.walk.paths import defined_step, told_step, without_loops
@@ -65,17 +65,17 @@ def linked(
     one of them. Files of tests that touch the module are left out, and so are the reports that name them. Raises
     `NotFound` for an unknown name.
     """
-    subjects = vertices_of(view, module)
+    subjects = frozenset(vertices_of(view, module))
     tests = _touching(view, subjects)
     reports = {vertex: _reports(view, vertex) for vertex in tests}
     failing = [vertex for vertex in tests if reports[vertex]]
-    chosen = (failing if failing_only else list(dict.fromkeys(failing + tests)))[:_MOST_TESTS]
+    chosen = (failing if failing_only else list(dict.fromkeys([*failing, *tests])))[:_MOST_TESTS]
     files = {document_of(view, vertex) for vertex in tests}.union(*reports.values())
     documents = [
         LinkedDocument(
             document=node_view(view, one.document), kind=one.kind.value, score=one.score, path=_path(view, one)
         )
-        for one in _ranked(view, chosen, frozenset(subjects), files)
+        for one in _ranked(view, {test: tests[test] for test in chosen}, subjects, files)
         if kind in (None, one.kind)
     ][:top_k]
     return Linked(
@@ -89,17 +89,49 @@ def linked(
 _MOST_TESTS = 200
 
 
-def _touching(view: GraphView, targets: Iterable[int]) -> list[int]:
-    """Return vertices in test files that refer to one of the targets, by the number of their references."""
-    counts: dict[int, int] = {}
-    doubtful: dict[int, int] = {}
-    for vertex in targets:
-        for step in view.steps(vertex):
-            if step.is_reverse and kind_of(view, step.target) is Kind.TEST:
-                kind = doubtful if step.how in (How.NAME, How.OVERRIDE) else counts
-                kind[step.target] = kind.get(step.target, 0) + 1
-    counts = counts or doubtful
-    return sorted(counts, key=lambda vertex: (-counts[vertex], vertex))
+def _touching(view: GraphView, subjects: frozenset[int]) -> dict[int, set[int]]:
+    """Return the tests that refer to one of the subjects, those with most references first, each with the vertices
+    whose references are its own: the test, functions within it, and the helpers and fixtures that it uses."""
+    found: dict[bool, dict[int, Counter[int]]] = {True: {}, False: {}}
+    for subject in subjects:
+        for user, how in _users_in_tests(view, subject):
+            tests = found[how < How.OVERRIDE]
+            own = test_around(view, user)
+            others = () if own is not None else (test_around(view, one) for one, _ in _users_in_tests(view, user))
+            users = [one for one in (own, *others) if one is not None] or [user]
+            for test in dict.fromkeys(users):
+                tests.setdefault(test, Counter())[user] += 1
+    surest = found[True] or found[False]
+    order = sorted(surest, key=lambda test: (-surest[test].total(), test))
+    return {test: {test, *surest[test]} for test in order}
+
+
+def _users_in_tests(view: GraphView, vertex: int) -> Iterator[tuple[int, How]]:
+    steps = (step for step in view.steps(vertex) if step.is_reverse and kind_of(view, step.target) is Kind.TEST)
+    return ((step.target, step.how) for step in steps)
+
+
+def test_around(view: GraphView, vertex: int) -> int | None:
+    """Return the test that a vertex is or stands in; None: it is a helper of tests, or a file.
+
+    That is the outermost function around it whose name begins as those of tests do.
+    """
+    if vertex < view.nodes:
+        return None
+    span = view.definition(vertex)
+    for place in view.definitions_in(span.document):
+        around = view.definition(place)
+        is_around = around.first <= span.first and span.last <= around.last
+        if is_around and _TEST.match(last_segment(view.node(around.node).key)) and not _is_class(view, around.node):
+            return place
+    return None
+
+
+_TEST = re.compile(r"test", re.IGNORECASE)
+
+
+def _is_class(view: GraphView, node: int) -> bool:
+    return any(view.edge(number).detail == CLASS for number in view.edges_from(node))
 
 
 def _reports(view: GraphView, vertex: int) -> set[int | None]:
@@ -126,53 +158,49 @@ class _Link(NamedTuple):
     refers_by: int
 
 
-def _ranked(view: GraphView, tests: list[int], subjects: frozenset[int], files: set[int | None]) -> Iterator[_Link]:
+def _ranked(
+    view: GraphView, tests: dict[int, set[int]], subjects: frozenset[int], files: set[int | None]
+) -> list[_Link]:
     """Return the documents linked to the tests, the best first; the scores of each kind are at most 1.
 
     What the tests refer to has a weight. The document that defines it gets that; the documents of each kind that refer
     to it share it, by how often they do and how little else they refer to.
     """
-    touched = _touched(view, tests, subjects)
     links: dict[int, list[_Link]] = {}
-    for definition, (weight, test, number) in touched.items():
-        home = document_of(view, definition)
-        users = _users(view, definition)
-        found = [(home, weight, -1)] if home is not None else []
-        for kind, strengths in users.items():
+    for definition, (weight, test, number) in _touched(view, tests, subjects).items():
+        found = [(document_of(view, definition), weight, -1)]
+        for kind, strengths in _users(view, definition).items():
             share = weight / sum(strength for strength, _ in strengths.values()) * (1.0 if kind is Kind.PAGE else USERS)
             found += [(document, share * strength, by) for document, (strength, by) in strengths.items()]
         for document, score, by in found:
-            if document not in files and (kind := kind_of(view, document)) is not None:
-                links.setdefault(document, []).append(_Link(document, kind, score, test, number, by))
-    summed = [
-        max(own, key=lambda one: one.score)._replace(score=sum(one.score for one in own)) for own in links.values()
-    ]
+            if document is not None and document not in files and (kind_found := kind_of(view, document)):
+                links.setdefault(document, []).append(_Link(document, kind_found, score, test, number, by))
+    summed = [max(own, key=_score)._replace(score=sum(map(_score, own))) for own in links.values()]
     most = {kind: max((one.score for one in summed if one.kind is kind), default=1.0) for kind in Kind}
-    scaled = (one._replace(score=one.score / most[one.kind]) for one in summed)
-    return iter(sorted(scaled, key=lambda one: (-one.score, _ORDER[one.kind], one.document)))
+    scaled = [one._replace(score=one.score / most[one.kind]) for one in summed if one.score > 0]
+    return sorted(scaled, key=lambda one: (-one.score, _ORDER[one.kind], one.document))
 
 
 _ORDER = {Kind.PAGE: 0, Kind.CODE: 1, Kind.TEST: 2}
 
 
-def _touched(view: GraphView, tests: list[int], subjects: frozenset[int]) -> dict[int, tuple[float, int, int]]:
-    """Return what the tests refer to, each with its weight, the test that gives it most, and that test's step."""
-    touched: dict[int, tuple[float, int, int]] = {}
-    most: defaultdict[int, float] = defaultdict(float)
-    for test in tests:
-        span = range(int(view.step_offsets[test]), int(view.step_offsets[test + 1]))
-        steps = [(number, int(view.step_targets[number])) for number in span if not view.step_hows[number] & REVERSE]
-        steps = [(number, target) for number, target in steps if view.step(number).how is not How.OUTSIDE]
-        for is_own in (True, False):
-            chosen = [(number, target) for number, target in steps if (target in subjects) is is_own]
-            total = sum(float(view.step_shares[number]) for number, _ in chosen)
-            for number, target in chosen:
-                weight = float(view.step_shares[number]) / total * (1.0 if is_own else OTHERS) / len(tests)
-                known = touched.get(target, (0.0, test, number))
-                if weight > most[target]:
-                    known, most[target] = (known[0], test, number), weight
-                touched[target] = (known[0] + weight, *known[1:])
-    return touched
+def _score(link: _Link) -> float:
+    return link.score
+
+
+def _touched(
+    view: GraphView, tests: dict[int, set[int]], subjects: frozenset[int]
+) -> dict[int, tuple[float, int, int]]:
+    """Return what the tests refer to, each with its weight, the test that gives it most, and the step from there."""
+    touched: dict[int, list[tuple[float, int, int]]] = {}
+    for sources in tests.values():
+        for source in sources:
+            for number in range(int(view.step_offsets[source]), int(view.step_offsets[source + 1])):
+                step = view.step(number)
+                if not step.is_reverse and step.how is not How.OUTSIDE:
+                    weight = float(view.step_shares[number]) * (1.0 if step.target in subjects else OTHERS)
+                    touched.setdefault(step.target, []).append((weight, source, number))
+    return {target: (sum(one[0] for one in own), *max(own)[1:]) for target, own in touched.items()}
 
 
 def _users(view: GraphView, definition: int) -> dict[Kind, dict[int, tuple[float, int]]]:

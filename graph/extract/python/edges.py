@@ -294,6 +294,8 @@ class References:
                 is_variable = True
                 if holder.kind in (ScopeKind.MODULE, ScopeKind.CLASS):
                     yield f"{holder.name}.{name}", Origin.SCOPE
+                elif binding.node is None and _takes_fixtures(holder):
+                    yield name, Origin.NAME
         if is_variable or (is_called and isinstance(holder.bindings[name][0], Receiver)):
             # The original of a variable, as in `join = os.path.join`; what a call reaches, as of `cls()`.
             yield from _reached(self._inference.of_name(name, scope), has_calls=is_called)
@@ -308,6 +310,11 @@ class References:
                     is_bound = module.holder(name) is not None or bool(self._reading.stars)
                     own = [(f"{module.name}.{name}", Origin.SCOPE)]
                     self._add(self._name(name, module, False) if is_bound else own, line_of(entry))
+
+
+def _takes_fixtures(function: Scope) -> bool:
+    """Return whether pytest gives a function its parameters, by the names of fixtures."""
+    return function.name.rpartition(".")[2].startswith("test") or "fixture" in function.decorators.values()
 
 
 def _reached(found: Iterable[Meaning], has_symbols: bool = True, has_calls: bool = True) -> Iterator[_Target]:

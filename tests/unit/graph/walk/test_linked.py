@@ -90,3 +90,20 @@ def test_top_k_bounds_the_documents() -> None:
 def test_an_unknown_module_is_not_found() -> None:
     with pytest.raises(NotFound, match=r"shop\.cellar"):
         linked(shop(), "shop.cellar")
+
+
+def test_a_failing_test_touches_what_its_inner_functions_and_its_fixtures_refer_to() -> None:
+    view = view_of(
+        File("main/shop/cart.py").defines("Cart", 1, 20, "class"),
+        File("main/tests/conftest.py").defines("cart", 3, 9).refers("shop.cart.Cart", 4),
+        File("main/tests/test_cart.py").defines("test_it", 3, 9).refers("?.cart", 3, origin=Origin.NAME),
+        File("main/tests/test_in.py")
+        .defines("test_in", 3, 9)
+        .defines("test_in.inner", 4, 6)
+        .refers("shop.cart.Cart", 5),
+        File("report.xml")
+        .refers("tests.test_cart.test_it", 1, origin=Origin.TEST)
+        .refers("tests.test_in.test_in", 2, origin=Origin.TEST),
+    )
+    names = {test.name.rpartition(".")[2] for test in linked(view, "shop.cart", failing_only=True).tests}
+    assert names == {"test_it", "test_in"}
