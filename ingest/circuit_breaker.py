@@ -11,9 +11,10 @@ that never reports an outcome costs one pause and nothing else. Each process kee
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sluice.contracts.errors import Unavailable
 
@@ -125,10 +126,7 @@ class HostBreakers:
     def __init__(
         self, rule: BreakerRule, *, clock: Callable[[], float], on_open: Callable[[], None] = lambda: None
     ) -> None:
-        self._rule = rule
-        self._clock = clock
-        self._on_open = on_open
-        self._known: OrderedDict[str, Breaker] = OrderedDict()
+        self._known = lru_cache(MOST_HOSTS)(lambda _host: Breaker(rule, clock=clock, on_open=on_open))
         self._guard = threading.Lock()
 
     def admit(self, host: str) -> None:
@@ -141,9 +139,5 @@ class HostBreakers:
         self._of(host).record(failed=failed)
 
     def _of(self, host: str) -> Breaker:
-        with self._guard:
-            breaker = self._known.pop(host, None) or Breaker(self._rule, clock=self._clock, on_open=self._on_open)
-            self._known[host] = breaker
-            if len(self._known) > MOST_HOSTS:
-                self._known.popitem(last=False)
-            return breaker
+        with self._guard:  # two threads that meet a new host share its breaker
+            return self._known(host)

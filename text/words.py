@@ -30,6 +30,11 @@ _SHORTEST_STEM = 3
 _DOUBLED = frozenset("bdgklmnprtvz")
 
 
+def singular(word: str) -> str:
+    """Return an English word in lower case without a plural's "s"; "ss" is none."""
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
 def stem(word: str) -> str:
     """Return `word` (lower case) without its inflection: `running`, `runs` and `run` become `run`.
 

@@ -21,6 +21,7 @@ from sluice.contracts.errors import Overloaded, SluiceError, TimedOut, Unavailab
 from sluice.contracts.retrieval import Query, Retrieval, RetrievedChunk, Strategy
 from sluice.evaluation.retrieval.cases import Case
 from sluice.evaluation.retrieval.measures import DEPTH, HIT_DEPTH
+from sluice.text.batches import in_batches
 
 Answer = TypeVar("Answer")
 
@@ -295,17 +296,8 @@ def submit_documents(
 
 def split_into_batches(documents: Iterable[SubmittedDocument]) -> Iterator[list[SubmittedDocument]]:
     """Yield the documents in batches of one request each."""
-    batch: list[SubmittedDocument] = []
-    characters = 0
-    for document in documents:
-        length = len(document.text or "")
-        if batch and (len(batch) == DOCUMENTS_PER_REQUEST or characters + length > CHARACTERS_PER_REQUEST):
-            yield batch
-            batch, characters = [], 0
-        batch.append(document)
-        characters += length
-    if batch:
-        yield batch
+    most = {"most_items": DOCUMENTS_PER_REQUEST, "most_size": CHARACTERS_PER_REQUEST}
+    return in_batches(documents, lambda one: len(one.text or ""), **most)
 
 
 def _ended(

@@ -25,6 +25,7 @@ from sluice.contracts.ingest import PageLink
 from sluice.ingest.crawl.sitemap import SitemapUrl
 from sluice.ingest.url import host_of, site_of
 from sluice.text.pattern_file import PatternFile
+from sluice.text.words import singular
 
 MOST_PER_OTHER_HOST = 3
 """Most links to one host of another site that are followed from one page."""
@@ -109,12 +110,8 @@ def _words(text: str) -> frozenset[str]:
         if _SPACELESS.search(word):
             found.update(word[at : at + 2] for at in range(len(word) - 1))
         elif len(word) >= _SHORTEST_WORD and word not in _TRAPS.words("empty_words"):
-            found.add(_singular(word))
+            found.add(singular(word))
     return frozenset(found)
-
-
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
 MAX_SEGMENTS = 20

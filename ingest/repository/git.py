@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import re
 import signal
@@ -28,6 +29,7 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from sluice.contracts.errors import InvalidInput, NotFound, TimedOut, Unavailable
+from sluice.text.batches import in_batches
 
 TIMEOUT_SECONDS = 120.0
 """Time limit of one command on a local repository: listing the files of Linux takes a few seconds."""
@@ -92,7 +94,7 @@ class GitRepository:
 
     def contents(self, files: Sequence[TrackedFile]) -> Iterator[tuple[TrackedFile, bytes]]:
         """Yield each file with its content, some 32 MB in memory at a time."""
-        for batch in _batches(files):
+        for batch in in_batches(files, lambda file: file.size_bytes, most_items=math.inf, most_size=BATCH_BYTES):
             asked = "".join(f"{file.blob}\n" for file in batch).encode()
             yield from zip(batch, _split(self._run("cat-file", "--batch", asked=asked), batch), strict=True)
 
@@ -207,19 +209,6 @@ def _file(entry: bytes, on_skip: Callable[[Path, str], None]) -> TrackedFile | N
     except UnicodeDecodeError:
         on_skip(Path(raw_path.decode("utf-8", "backslashreplace")), "its path is not UTF-8")
         return None
-
-
-def _batches(files: Sequence[TrackedFile]) -> Iterator[list[TrackedFile]]:
-    batch: list[TrackedFile] = []
-    size = 0
-    for file in files:
-        if batch and size + file.size_bytes > BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-        batch.append(file)
-        size += file.size_bytes
-    if batch:
-        yield batch
 
 
 def _split(raw: bytes, batch: Sequence[TrackedFile]) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from sluice.text.pattern_file import PatternFile
-from sluice.text.words import FUNCTION_WORDS, stem
+from sluice.text.words import FUNCTION_WORDS, singular, stem
 
 _FILE = PatternFile(Path(__file__).with_name("comparison.toml"))
 _FUNCTION_WORDS = frozenset(FUNCTION_WORDS)
@@ -113,15 +113,11 @@ def _tokens_of(word: str, begins: bool, before: str, written: str) -> list[Token
     if before == "number" and len(word) <= _LONGEST_UNIT and (len(word) == 1 or lower not in _FUNCTION_WORDS):
         return [_number(word)]
     kind = "name" if "`" in written or (word[0].isupper() and not begins) else "word"
-    return [Token(_singular(lower), kind, stem(lower))]
+    return [Token(singular(lower), kind, stem(lower))]
 
 
 def _number(text: str) -> Token:
     return Token(text, "number", text)
-
-
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 from array import array
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
@@ -16,7 +16,7 @@ from itertools import islice
 import numpy as np
 
 from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
-from sluice.text.words import K1, WORD, B, inverse_document_frequency
+from sluice.text.words import K1, WORD, B, inverse_document_frequency, singular
 
 CANDIDATES = 200
 """Most iterations, and most learnings, that a search offers for weighing."""
@@ -44,8 +44,9 @@ def _index_of(texts: tuple[tuple[str, str], ...]) -> WordIndex:
 class _IterationWords:
     """Words of a feature's iterations; a search adds those of iterations recorded since the last one."""
 
-    def __init__(self, first: RecordedIteration) -> None:
-        self.first = first
+    def __init__(self) -> None:
+        self.first: RecordedIteration | None = None
+        """Held, so that no other iteration gets its identity."""
         self._index = WordIndex()
         self._lock = threading.Lock()
 
@@ -60,8 +61,9 @@ class _IterationWords:
             return self._index.search(query, CANDIDATES)
 
 
-_kept: OrderedDict[int, _IterationWords] = OrderedDict()
-_kept_lock = threading.Lock()
+@lru_cache(maxsize=KEPT_FEATURES)
+def _words_of(_identity: int) -> _IterationWords:
+    return _IterationWords()
 
 
 def _iterations(state: FeatureMemory, query: str) -> dict[str, float]:
@@ -69,13 +71,8 @@ def _iterations(state: FeatureMemory, query: str) -> dict[str, float]:
     first = next(iter(state.iterations.values()), None)
     if first is None:
         return {}
-    with _kept_lock:
-        words = _kept.pop(id(first), None)
-        if words is None or words.first is not first:
-            words = _IterationWords(first)
-        _kept[id(first)] = words
-        while len(_kept) > KEPT_FEATURES:
-            _kept.popitem(last=False)
+    words = _words_of(id(first))
+    words.first = first
     return words.search(state, query)
 
 
@@ -132,11 +129,7 @@ def words_of(text: str) -> list[str]:
         lowered = word.lower()
         if lowered in _FUNCTION_WORDS:
             continue
-        found.append(_singular(lowered))
+        found.append(singular(lowered))
         if not word.islower() and len(parts := _CAMEL.split(word)) > 1:
-            found.extend(_singular(part.lower()) for part in parts)
+            found.extend(singular(part.lower()) for part in parts)
     return found
-
-
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word

@@ -20,6 +20,7 @@ from sluice.index.search.passages import JoinedText, join_chunks
 from sluice.ingest.extract.media_types import media_type_for
 from sluice.ingest.url import normalise_url
 from sluice.otel import metrics
+from sluice.text.batches import in_batches
 from sluice.trust.private.mask import SECRET, is_current, is_masked, mask, mask_label
 from sluice.trust.private.patterns import build_finder
 from sluice.trust.settings import TrustSettings
@@ -44,17 +45,7 @@ def may_precede_bulk(sizes: Sequence[int]) -> bool:
 
 def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Yield batches of documents that travel together."""
-    batch: list[Document] = []
-    characters = 0
-    for document in documents:
-        length = document.size
-        if batch and (len(batch) == DOCUMENTS_PER_EVENT or characters + length > CHARACTERS_PER_EVENT):
-            yield batch
-            batch, characters = [], 0
-        batch.append(document)
-        characters += length
-    if batch:
-        yield batch
+    return in_batches(documents, lambda one: one.size, most_items=DOCUMENTS_PER_EVENT, most_size=CHARACTERS_PER_EVENT)
 
 
 def encoded(field: str, value: Value) -> str:

@@ -345,7 +345,7 @@ class InstanceIndex(IndexSearch):
         return [name for name in wanted if name not in held]
 
     def health(self, features: tuple[str, ...]) -> IndexHealth:
-        """Return the state of the instance's index and embedder."""
+        """Return the state of the instance's index and embedder; what a caller may see of it, `status` adds."""
         from sluice.workers.broker.transport import BROKER_ERRORS
 
         is_served = embeds = False
@@ -355,19 +355,16 @@ class InstanceIndex(IndexSearch):
             embeds = bool(present["embed"]) and self._context.transport.embedder_down() is None
         except (InvalidSetting, *BROKER_ERRORS):
             pass
-        names = self._context.readers.names()
         expected = expected_collections(self._project, features)
         return IndexHealth(
             engine=self._context.settings.index.engine,
             index_available=is_served,
             embedder_available=embeds,
             embedding_model=self._context.embedding.fingerprint(min(expected)) if expected else None,
-            collections=tuple(one for one in names if one in expected),
-            orphans=orphan_collections(names, self._project, features),
         )
 
     def drop_orphans(self, features: tuple[str, ...]) -> tuple[str, ...]:
-        """Drop nothing: an operator removes orphans, see `MemoryUpkeep.remove_orphan`."""
+        """Drop nothing: an operator removes orphans, see `InstanceMemory.drop_orphans`."""
         return ()
 
     def _ask_pool(self, query: Query) -> Retrieval:
