@@ -202,7 +202,7 @@ def moment(told: str) -> datetime:
     try:
         at = datetime.fromisoformat(told)
     except ValueError as error:
-        raise typer.BadParameter(f"{told!r} is no moment: say 2h or 2026-01-31T12:00") from error
+        raise typer.BadParameter(f"{told!r} is no moment: say 30d, 2h or 2026-01-31T12:00") from error
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import getpass
-import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
@@ -26,9 +25,6 @@ from sluice.workers.data_dir import make_private
 from sluice.workers.service.callers import ApiKeys, Role
 from sluice.workers.service.documents import usable_url
 from sluice.workers.settings import Settings
-
-_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
-_AGE = re.compile(r"(\d{1,6})([dhm])")
 
 
 @on_disk
@@ -120,25 +116,16 @@ def _migrated(migration: Migration, *, dry_run: bool) -> str:
 
 
 @alone
-def prune(before: str, dry_run: bool = False) -> Shown:
+def prune(before: datetime, dry_run: bool = False) -> Shown:
     """Remove runs that ended long ago from the ledger."""
-    moment = datetime.now(UTC) - age(before)
     with closing(Database(configured().ledger_location)) as database:
         with database.installing() as connection:
             install(connection)
         pruning = Pruning(database)
-        found = asdict(pruning.count(moment) if dry_run else pruning.prune(moment, getpass.getuser()))
+        found = asdict(pruning.count(before) if dry_run else pruning.prune(before, getpass.getuser()))
 
     def draw() -> None:
-        say(f"what ended before {moment:%Y-%m-%d %H:%M} UTC {'would go' if dry_run else 'is gone'}:")
+        say(f"what ended before {before:%Y-%m-%d %H:%M} UTC {'would go' if dry_run else 'is gone'}:")
         print_table("rows", ("of", "rows"), found.items())
 
-    return Shown(found | {"before": moment, "dry_run": dry_run}, draw)
-
-
-def age(given: str) -> timedelta:
-    """Parse an age such as `30d`. Raises `InvalidInput` if it is none."""
-    match = _AGE.fullmatch(given)
-    if match is None:
-        raise InvalidInput("before", f"{given!r} is no age", "a number of days, hours or minutes: 30d, 12h, 90m")
-    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+    return Shown(found | {"before": before, "dry_run": dry_run}, draw)
