@@ -234,3 +234,9 @@ def test_the_collector_wires_only_parts_that_it_declares() -> None:
     for pipeline in collector["service"]["pipelines"].values():
         for part, names in pipeline.items():
             assert set(names) <= set(collector[part])
+
+
+def test_the_first_process_of_a_container_is_an_init_that_reaps_orphans_and_passes_signals_on() -> None:
+    image = (REPOSITORY / "deploy/Dockerfile").read_text()
+    assert 'ENTRYPOINT ["tini", "--"]' in image
+    assert re.search(r"apt-get install [^&]*\btini\b", image)

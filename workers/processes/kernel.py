@@ -151,35 +151,6 @@ def _sign(descriptor: int) -> None:
             return  # nobody ever will
 
 
-def run_below_init() -> None:
-    """Fork in the first process of a container: go on as the only child, while the parent acts as init.
-
-    The first process inherits every orphan and must reap it; a worker has other things to do. The parent passes
-    signals on and ends as the child did. Call it before any thread is started.
-    """
-    if os.getpid() != 1:
-        return
-    child = os.fork()
-    if child == 0:
-        os.setpgrp()  # so that Ctrl-C reaches the parent alone, which passes it on
-        return
-    _be_init(child)
-
-
-def _be_init(child: int) -> None:
-    def pass_on(number: int, _frame: FrameType | None) -> None:
-        with suppress(ProcessLookupError):  # it has just ended
-            os.kill(child, number)
-
-    for number in ENDING_SIGNALS:
-        signal.signal(number, pass_on)
-    while True:
-        ended, status = os.wait()
-        if ended == child:
-            code = os.waitstatus_to_exitcode(status)
-            os._exit(code if code >= 0 else 128 - code)
-
-
 ZOMBIE, RUNNABLE = "Z", "R"
 _PROC = Path("/proc")
 

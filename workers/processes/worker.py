@@ -50,7 +50,6 @@ CHILD_START_SECONDS = 60.0
 def run_worker(settings: Settings, name: str) -> None:
     """Run a worker of a stage, or of several that share a process (`gate+query`), until a signal ends it."""
     stages = tuple(sorted(stages_of(name), key=lambda stage: stage == "index"))  # it may have to wait for its turn
-    kernel.run_below_init()
     kernel.die_with_parent()
     kernel.limit_heaps()
     if not {"gate", "query"} & set(stages):

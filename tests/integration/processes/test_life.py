@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-
-import pytest
 
 from sluice.workers.processes.background import StallDetector
 from sluice.workers.processes.kernel import (
@@ -100,36 +96,6 @@ lock.acquire()
     parent.send_signal(signal.SIGQUIT)
     assert said(parent) == "SIGQUIT"
     assert parent.wait(60) == 0
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare")
-def test_the_first_process_of_a_container_reaps_orphans_passes_signals_on_and_ends_as_its_child() -> None:
-    program = """
-import os, signal, sys, time
-from sluice.workers.processes.kernel import run_below_init
-run_below_init()
-assert os.getppid() == 1
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(42))
-for _ in range(20):
-    if os.fork() == 0:
-        os.fork() or os._exit(0)  # its own child becomes an orphan, which ends at once
-        os._exit(0)
-for _ in range(20):
-    os.wait()
-time.sleep(1)
-print([entry for entry in os.listdir('/proc') if entry.isdigit()], flush=True)
-signal.pause()
-"""
-    inner = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n{program}"]
-    command = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", *inner]
-    container = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    listed = said(container)
-    if not listed:
-        pytest.skip("no process namespaces here")
-    assert json.loads(listed.replace("'", '"')) == ["1", "2"]
-    [first] = [process.pid for process in descendants(container.pid, all_processes())][:1]
-    os.kill(first, signal.SIGTERM)
-    assert container.wait(60) == 42
 
 
 def test_a_family_is_found_and_a_process_that_is_gone_is_none() -> None:
