@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from sluice.contracts.base import Moment, Switch, Value, is_empty, is_none
+from sluice.contracts.base import LaterText, Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
 from sluice.contracts.event import Body
 from sluice.contracts.ingest import AskedRender, Vertical
@@ -47,7 +47,8 @@ AskedMemory = Annotated[MemoryScope | None, Field(exclude_if=is_none)]
 
 
 class GateOptions(SearchOptions):
-    """An agent's request to the gate. `plan` overrides the score (never a veto); `seeds` are URLs to crawl first."""
+    """An agent's request to the gate. `plan` overrides the score (never a veto), and the run keeps to it whatever the
+    answer is; `seeds` are URLs to crawl first."""
 
     profile: ProfileName = "default"
     session: Annotated[tuple[Message, ...], Field(max_length=64)] = ()
@@ -127,6 +128,8 @@ class CoverageProbed(Body, queue="gate"):
     answerable: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """Probability that the corpus answers the query: the confidence of the answer that it would give now. None in older
     probes, and where the profile gives it no weight."""
+    abstained: LaterText = None
+    """Why the answer would have cited nothing: set in the probe of a run's second decision."""
 
 
 class Contribution(Value):

@@ -18,13 +18,16 @@ every other arm its plan is only recorded.
 The judge is a language model that decides whether the passages answer the question, where the score is in doubt.
 Nothing here calls it: `is_in_doubt` decides when to call it, `write_messages` makes its prompt, `read_verdict` parses
 its response, and `judged_plan` adapts the plan. Passages are sent as JSON strings, which their text cannot close.
+
+Where a run stayed inside and its answer would cite nothing, the gate decides once more, and then searches at least if
+nothing denies it (corrective retrieval, Yan et al. 2024, arXiv:2401.15884). Neither model nor judge is heard then.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -32,7 +35,15 @@ from pydantic import Field, ValidationError
 
 from sluice.contracts.base import Value
 from sluice.contracts.errors import Conflict
-from sluice.contracts.gate import BudgetState, Contribution, CoverageProbed, GateDecided, GateRequested, PolicyState
+from sluice.contracts.gate import (
+    BudgetState,
+    Contribution,
+    CoverageProbed,
+    DecisionFields,
+    GateDecided,
+    GateRequested,
+    PolicyState,
+)
 from sluice.contracts.learning.control import NO_CONTROL, Control, Judgement, ModelUse
 from sluice.contracts.plan import Plan
 from sluice.gate.learned.model import GateModel, choose_learned_plan, read_features
@@ -80,10 +91,13 @@ def decide(
     contributions = _contributions(signals, profile)
     score = compute_score(signals, profile)
     scored_plan = choose_plan(score, signals, profile)
-    control = _ask_model(control, model, probed, signals, profile)
-    wanted = request.plan or judged_plan(
-        _learned_plan(control) or scored_plan, probed.judgement, is_stale=_is_stale(signals, profile)
-    )
+    if probed.abstained is not None and plan_without_search(signals, profile) is None:
+        best = max(scored_plan, Plan.SEARCH, key=_ORDER.index)
+    else:
+        control = _ask_model(control, model, probed, signals, profile)
+        best = _learned_plan(control) or scored_plan
+        best = judged_plan(best, probed.judgement, is_stale=_is_stale(signals, profile))
+    wanted = request.plan or best
 
     seeds, refusals = crawl_seeds(request.seeds, wanted) if wanted is Plan.FULL_LOOP else ((), ())
     denials = (
@@ -102,7 +116,7 @@ def decide(
         score=score,
         threshold_search=profile.thresholds.search,
         threshold_full_loop=profile.thresholds.full_loop,
-        contributions=(*contributions, *_of_judge(probed), *_unweighted(policy, budget)),
+        contributions=(*contributions, *_beside(probed), *_unweighted(policy, budget)),
         vetoes=(*refusals, *vetoes),
         search_seeds=tuple(seed.query for seed in searches),
         search_aims=list_aims(searches),
@@ -130,8 +144,10 @@ def _ask_model(
     if use.model_sha256 != model.sha256:
         raise Conflict(f"the run's model is {use.model_sha256}, not {model.sha256}")
     probability, plan = None, None
-    if probed.embedder_down is None and probed.model_fingerprint == model.embedder_fingerprint:
-        probability = model.probability(read_features(probed)) if probed.hits else 0.0
+    features = read_features(probed, model.features)
+    is_measured = all(term.feature in features for term in model.terms)
+    if probed.embedder_down is None and probed.model_fingerprint == model.embedder_fingerprint and is_measured:
+        probability = model.probability(features) if probed.hits else 0.0
         plan = choose_learned_plan(probability, model.thresholds, signals, profile)
     asked = ModelUse(**{**dict(use), "probability": probability, "plan": plan})
     return control.model_copy(update={"model": asked})
@@ -181,6 +197,14 @@ def choose_plan(score: float, signals: Signals, profile: Profile) -> Plan:
     if score >= profile.thresholds.full_loop:
         return Plan.FULL_LOOP
     return Plan.SEARCH if score >= profile.thresholds.search else Plan.RETRIEVE
+
+
+def may_reconsider(request: GateRequested, decided: DecisionFields) -> bool:
+    """Return whether the gate decides once more if the answer would cite nothing: it stayed inside by its own choice,
+    not by the request's plan or a denial, nor because the question is talk."""
+    is_talk = any(part.feature == "self_contained" and part.value == 1.0 for part in decided.contributions)
+    is_own = decided.plan is Plan.RETRIEVE and request.plan is None and not decided.vetoes and not is_talk
+    return is_own and decided.policy.search_allowed
 
 
 def depends_on_sentences(request: GateRequested, probed: CoverageProbed, profile: Profile) -> bool:
@@ -234,12 +258,12 @@ def _contributions(signals: Signals, profile: Profile) -> tuple[Contribution, ..
     )
 
 
-def _of_judge(probed: CoverageProbed) -> tuple[Contribution, ...]:
-    """Return the judge's verdict as a feature with weight 0: it changes the plan but not the score."""
-    judgement = probed.judgement
-    if judgement is None:
-        return ()
-    return (_contribution("judge", _OF_VERDICT[judgement.verdict], 0.0, f"{judgement.verdict}: {judgement.words}"),)
+def _beside(probed: CoverageProbed) -> Iterator[Contribution]:
+    """Yield what changes the plan but not the score, with weight 0: the judge's verdict, and an empty answer."""
+    if (judgement := probed.judgement) is not None:
+        yield _contribution("judge", _OF_VERDICT[judgement.verdict], 0.0, f"{judgement.verdict}: {judgement.words}")
+    if probed.abstained is not None:
+        yield _contribution("abstained", 1.0, 0.0, probed.abstained)
 
 
 def _unweighted(policy: PolicyState, budget: BudgetState) -> tuple[Contribution, ...]:

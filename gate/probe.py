@@ -3,10 +3,6 @@
 The query worker looks up vectors, document frequencies and texts; these functions compute the fields of
 `CoverageProbed` from them. Every figure they return is rounded to `DECIMALS` places, so that it survives JSON and a
 recomputation bit for bit.
-
-An answer is in one sentence, or in two neighbours, while a passage on the same topic has the question's words
-scattered. So each sentence is measured together with the one before it and with its headings, which resolve "it" and
-"she".
 """
 
 from __future__ import annotations
@@ -19,14 +15,13 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.gate import Message, QueryTerm
-from sluice.text.words import FUNCTION_WORDS, UNSPACED, WORD, cut_sentences, inverse_document_frequency, stem
+from sluice.text.words import FUNCTION_WORDS, UNSPACED, WORD, inverse_document_frequency, stem
 
 IDENTIFIER = re.compile(r"[_.:#+>]")
 """Marks a term as a code identifier, which is looked up unchanged."""
@@ -52,11 +47,6 @@ def question_words(language: str | None) -> frozenset[str]:
 
 
 DECIMALS = 6
-RARE_WORDS_ENOUGH = 4.0
-"""A sentence with the idf mass of this many words, each found in a single chunk, covers any question. Without the bound
-half of the covered questions of 20 and more words (CACM) count as not covered."""
-LONGEST_SENTENCE = 240
-"""Characters. A longer one (a table, a list without stops) is cut at a space."""
 
 Analyse = Callable[[str], Sequence[str]]
 """Returns the index terms of a text: in one language, stemmed."""
@@ -70,40 +60,6 @@ class Passage:
     heading: str
     text: str
     analyse: Analyse
-
-
-class Sentence(NamedTuple):
-    """A sentence of a passage, and its share of the question's idf mass."""
-
-    chunk_id: str
-    text: str
-    term_coverage: float
-    """Share in it, the sentence before it and the headings."""
-    alone: float
-    """Share in it alone."""
-
-
-def choose_sentences(
-    terms: Sequence[QueryTerm], passages: Sequence[Passage], count: int, enough: float = math.inf
-) -> list[Sentence]:
-    """Return the `count` sentences with the largest shares of the idf mass of `terms`, best first; each text once.
-
-    The mass `enough` counts as all of it: no sentence repeats every word of a question of thirty words.
-
-    Of sentences with equal shares (with their neighbour and headings), the one with the larger share alone comes first,
-    then that of the better passage. A question without terms is covered by every sentence. A sentence that asks cannot
-    answer: it only counts as the one before the next.
-    """
-    found = [measured for passage in passages for measured in _measure(terms, passage, enough)]
-    found.sort(key=lambda measured: (-measured.term_coverage, -measured.alone))
-    chosen = {measured.text: measured for measured in reversed(found)}
-    best = list(dict.fromkeys(chosen[measured.text] for measured in found))
-    return best[:count]
-
-
-def split_sentences(text: str) -> list[str]:
-    """Return a text's sentences in order: up to a stop before a space, or a line; `LONGEST_SENTENCE` at most."""
-    return [piece for sentence in cut_sentences(text) for piece in _bounded(sentence)]
 
 
 class TermFinder:
@@ -120,34 +76,6 @@ class TermFinder:
         words = [term for term, parts in self._parts.items() if has.issuperset(parts)]
         lowered = text.casefold() if self._identifiers else ""
         return frozenset([*words, *(term for term in self._identifiers if term in lowered)])
-
-
-def _measure(terms: Sequence[QueryTerm], passage: Passage, enough: float) -> Iterator[Sentence]:
-    idf = {entry.term: entry.idf for entry in terms}
-    finder = TermFinder(list(idf), passage.analyse)
-    above, before = finder.find(passage.heading), frozenset[str]()
-    for text in split_sentences(passage.text):
-        own = finder.find(text)
-        if not text.endswith(("?", "？")):
-            together = share_of(idf, own | before | above, enough)
-            yield Sentence(passage.chunk_id, text, together, share_of(idf, own, enough))
-        before = own
-
-
-def share_of(idf: Mapping[str, float], held: Collection[str], enough: float = math.inf) -> float:
-    """Return the share of the idf mass of the held terms, to six places; 1 without mass, or if `enough` is held."""
-    total = min(enough, math.fsum(idf.values()))
-    mass = math.fsum(weight for term, weight in idf.items() if term in held)
-    return round(min(1.0, mass / total), DECIMALS) if total > 0 else 1.0
-
-
-def _bounded(sentence: str) -> Iterator[str]:
-    while len(sentence) > LONGEST_SENTENCE:
-        end = sentence.rfind(" ", 1, LONGEST_SENTENCE)
-        end = end if end > 0 else LONGEST_SENTENCE
-        yield sentence[:end]
-        sentence = sentence[end:].lstrip()
-    yield sentence
 
 
 MAX_TERMS = 64
@@ -200,11 +128,6 @@ def term_coverage(
     held = [TermFinder(terms, one.analyse).find(f"{one.heading}\n{one.text}") for one in passages]
     best = max(held, key=lambda found: math.fsum(idf[term] for term in found), default=frozenset())
     return tuple(QueryTerm(term=term, idf=idf[term], covered=term in best) for term in idf)
-
-
-def enough_mass(document_count: int) -> float:
-    """Return the idf mass that is enough for one sentence: see `RARE_WORDS_ENOUGH`."""
-    return RARE_WORDS_ENOUGH * _idf(1, max(1, document_count))
 
 
 def intent_similarity(query_vector: Vector, prototypes: Mapping[str, Vector]) -> dict[str, float]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 
-from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Done, Event, Next, Outcome, Postponable
 from sluice.contracts.gate import BudgetState, CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
 from sluice.contracts.index import Answer
@@ -47,11 +46,11 @@ def on_gate_requested(event: Event, profiles: Mapping[str, Profile], gate_memory
 def on_coverage_probed(
     event: Event, ledger: Ledger, blobs: BlobStore, steering: Steering, crawl_limits: CrawlLimits
 ) -> Outcome:
-    """Decide by the requested profile, or by the profile that the gate has stepped back to.
+    """Decide by the requested profile, or by the profile that the gate has stepped back to; at most twice for a run.
 
     Keeps the profile under its hash, so that the decision can always be recomputed.
     """
-    request = _cause_of(event, ledger).body_as(GateRequested)
+    request = ledger.events_of_kind(event.run_id, GateRequested.kind)[0].body_as(GateRequested)
     steered = steering.of(event.run_id, event.corpus, request)
     blobs.put(steered.profile.canonical_bytes())
     decided = decide(
@@ -70,12 +69,6 @@ def on_coverage_probed(
     )
     ordered = RagDirectivesEvaluated.of(request, decided, deciding_model(decided))
     return Done((Next(decided), Next(ordered), *make_directives(request, decided, crawl_limits)))
-
-
-def _cause_of(event: Event, ledger: Ledger) -> Event:
-    if event.cause_id is None:
-        raise NotFound(f"event {event.id} has no cause")
-    return ledger.event(event.cause_id)
 
 
 def on_answer_directed(event: Event, answering: Answering) -> Outcome:
@@ -100,7 +93,7 @@ def on_response_judgement_directed(event: Event, ledger: Ledger, ragas: RagasBri
     answer = ledger.run(event.run_id).answer
     if answer is None:
         return Done()
-    return Done((Next(_judge_response(_cause_of(event, ledger).body_as(FeedbackGiven), answer, ragas)),))
+    return Done((Next(_judge_response(ledger.event(event.cause_id or "").body_as(FeedbackGiven), answer, ragas)),))
 
 
 _SALT = "response-judgement:"

@@ -183,7 +183,7 @@ def measure_echoes(folder: Path, embedder: CachedEmbedder) -> dict[str, Outcome]
         reader = IndexReader(Path(root), "echoes", QuerySettings())
         for case, vector in zip(cases, vectors, strict=True):
             found = reader.search(Query(query=case.query, corpus="echoes", top_k=DEPTH), vector).chunks
-            before = [hit.document_id for hit in reader.probe(case.query, vector, DEPTH).hits]
+            before = [hit.document_id for hit in reader.find_hits(case.query, vector, DEPTH)]
             after = [chunk.document_id for chunk in found]
             is_lost = before[0] == case.made.id != after[0]
             outcomes[case.form].append((_is_above(case, before), _is_above(case, after), is_lost))

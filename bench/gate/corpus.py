@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from bench.gate.collections import read
 from bench.gate.measures import Floats
+from bench.gate.sentences import choose_sentences, enough_mass
 from sluice.contracts.document import Document, Provenance
 from sluice.contracts.gate import CoverageProbed, ProbeHit, ProbeSentence
 from sluice.evaluation.retrieval.cases import read_documents
-from sluice.gate.probe import Passage, choose_sentences, enough_mass, question_terms, term_coverage
+from sluice.gate.probe import Passage, question_terms, term_coverage
 from sluice.index.settings import QuerySettings
 from sluice.index.terms.analysis import analyse, extract_content_terms
 from sluice.index.terms.terms import USUAL_BOOSTS
@@ -31,12 +32,13 @@ from sluice.ingest.embed.tokens import load_tokenizer
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings
 from sluice.text.words import K1, B, inverse_document_frequency
-from sluice.workers.steps.probe import PROBE_HITS, READ_HITS
+from sluice.workers.steps.probe import READ_HITS
 
 Present = NDArray[np.bool_]
 """For each chunk whether the corpus holds it."""
 NOW = datetime(2022, 6, 1, tzinfo=UTC)
 CANDIDATES = 50
+PROBE_HITS = 10
 LEXICAL_WEIGHT = QuerySettings().lexical_weight
 EMBEDDED_AT_ONCE = 512
 

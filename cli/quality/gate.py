@@ -22,13 +22,15 @@ ACTIVE = frozenset({"shadow", "canary", "promoted"})
 
 @over_http
 def explain_decision(client: SluiceClient, run_id: str) -> Shown:
-    """Recompute a recorded decision, and compare it bit for bit with the record."""
+    """Recompute a run's recorded decisions, and compare them bit for bit with the record."""
     found = client.explanation(run_id)
 
     def draw() -> None:
         from sluice.cli.agent.answers import print_decision
 
-        print_decision(cast("Decision", found.recomputed))
+        for one in (found.before, found):
+            if one is not None:
+                print_decision(cast("Decision", one.recomputed))
         told = "[green]identical, bit for bit[/]" if found.identical else "[red]differs from the recorded decision[/]"
         console.print(told)
 

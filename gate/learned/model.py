@@ -5,13 +5,15 @@
     probability = the calibration's line between its knots       as `numpy.interp`, clipped outside
 
     best_cosine     the nearest hit, or its sentence where that was compared and is nearer
-    sentence_terms  share of the question's idf mass in one sentence, the one before it and its headings
+    answerable      the probability that the corpus answers, as the answer's confidence would tell it
     agreement       correlation of the hits' cosines with their BM25 scores: whether both retrievers rank hits alike
     lexical_lead    distance of the best BM25 score above the mean of the other hits'
+    sentence_terms  in place of `answerable` in version 1: share of the question's idf mass in one sentence, the one
+                    before it and its headings
 
 The features are read from the recorded events of a decision and rounded to six places, so that the same events give the
-same bytes in every process. A change in a feature's meaning is a new `FEATURES_VERSION`: models of another version are
-refused. docs/decisions/0023-learned-gate.md reports the gain of each, and features tried and left out.
+same bytes in every process. A change of the features is a new `FEATURES_VERSION`: a model of a former one only computes
+its recorded decisions again. docs/decisions/0023-learned-gate.md reports the gain of each, and features left out.
 
 The file is JSON, is fitted by `sluice gate train`, and is named by the SHA-256 of its bytes: a decision records the
 name, the bytes are kept among the blobs, so that the decision can be computed again.
@@ -45,27 +47,33 @@ from sluice.gate.profile import Profile
 from sluice.gate.signals import Signals, plan_without_search
 
 DECIMALS = 6
-FEATURES_VERSION = 1
-FEATURES = ("best_cosine", "sentence_terms", "agreement", "lexical_lead")
+FEATURES_VERSION = 2
+FEATURES_OF = {
+    1: ("best_cosine", "sentence_terms", "agreement", "lexical_lead"),
+    2: ("best_cosine", "answerable", "agreement", "lexical_lead"),
+}
+FEATURES = FEATURES_OF[FEATURES_VERSION]
 HITS_THAT_CORRELATE = 3
 """Two hits always lie on a line."""
 LEAST_SPREAD = 1e-9
 """Scores that differ by less than rounding have no correlation."""
 
 
-def read_features(probed: CoverageProbed) -> Mapping[str, float]:
-    """Return the values of `FEATURES`, in their order; 0 without measurements (no vector, no hit)."""
+def read_features(probed: CoverageProbed, names: Sequence[str] = FEATURES) -> Mapping[str, float]:
+    """Return the values of the features, in their order: 0 without measurements (no vector, no hit), and no
+    `answerable` where the probe has none."""
     cosines = [hit.dense_similarity for hit in probed.hits if hit.dense_similarity is not None]
     of_sentences = [one.similarity for one in probed.sentences if one.similarity is not None]
     passage = compute_coverage(probed.terms) if probed.terms else 1.0
     lexical = sorted((hit.lexical_score or 0.0 for hit in probed.hits), reverse=True)
     found = {
         "best_cosine": max([*cosines, *of_sentences], default=0.0),
+        "answerable": probed.answerable,
         "sentence_terms": max((one.term_coverage for one in probed.sentences), default=passage),
         "agreement": _agreement(probed.hits),
         "lexical_lead": lexical[0] - _mean(lexical[1:]) if len(lexical) > 1 else sum(lexical),
     }
-    return {name: round(found[name], DECIMALS) for name in FEATURES}
+    return {name: round(value, DECIMALS) for name in names if (value := found[name]) is not None}
 
 
 def _agreement(hits: Sequence[ProbeHit]) -> float:
@@ -141,6 +149,9 @@ class Thresholds(Value):
         return cls(search_below=round(below[0], DECIMALS), full_loop_below=round(below[1], DECIMALS))
 
 
+_TRAIN_ANEW = f"this release measures version {FEATURES_VERSION}; train a model with this release (sluice gate train)"
+
+
 class GateModel(Value):
     """The content of a model's file. `embedder_fingerprint` names the embedder of its cosines."""
 
@@ -161,14 +172,11 @@ class GateModel(Value):
 
     @model_validator(mode="after")
     def _fits_these_features(self) -> GateModel:
-        if self.features_version != FEATURES_VERSION:
-            raise ValueError(
-                f"features_version {self.features_version}: this release measures version {FEATURES_VERSION}; "
-                "train a model with this release (sluice gate train)"
-            )
-        unknown = sorted({term.feature for term in self.terms} - set(FEATURES))
+        if self.features_version not in FEATURES_OF:
+            raise ValueError(f"features_version {self.features_version}: {_TRAIN_ANEW}")
+        unknown = sorted({term.feature for term in self.terms} - set(self.features))
         if unknown:
-            raise ValueError(f"terms: no feature {unknown[0]!r}; there are {', '.join(FEATURES)}")
+            raise ValueError(f"terms: no feature {unknown[0]!r}; there are {', '.join(self.features)}")
         scores = [knot.score for knot in self.calibration]
         chances = [knot.probability for knot in self.calibration]
         if self.calibration_method == "isotonic" and len(scores) < 1:
@@ -178,13 +186,16 @@ class GateModel(Value):
         return self
 
     @classmethod
-    def from_bytes(cls, raw: bytes) -> GateModel:
-        """Return the model whose file holds `raw`. Raises `InvalidInput` if the bytes are not a model, or a model of
-        other features than this release measures."""
+    def from_bytes(cls, raw: bytes, *, may_be_former: bool = False) -> GateModel:
+        """Return the model whose file holds `raw`; `may_be_former`: of features that only recorded probes have, too.
+        Raises `InvalidInput` if the bytes are not a model, or a model of other features than this release measures."""
         try:
-            return cls.model_validate_json(raw, context=hashlib.sha256(raw).hexdigest())
+            model = cls.model_validate_json(raw, context=hashlib.sha256(raw).hexdigest())
         except ValidationError as error:
             raise InvalidInput(*first_problem(error, ["model"])) from error
+        if model.features_version != FEATURES_VERSION and not may_be_former:
+            raise InvalidInput("model.features_version", f"{model.features_version}: {_TRAIN_ANEW}")
+        return model
 
     def model_post_init(self, sha256: Sha256 | None) -> None:
         """Store the name of the file that the model was read from."""
@@ -193,6 +204,11 @@ class GateModel(Value):
     def to_bytes(self) -> bytes:
         """Return the model's file: indented JSON, whose floats survive a round trip."""
         return (json.dumps(self.model_dump(mode="json"), indent=1) + "\n").encode()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Return the features of its version."""
+        return FEATURES_OF[self.features_version]
 
     @property
     def sha256(self) -> Sha256:

@@ -275,7 +275,7 @@ def retrieve_candidates(view: View, search: Search, depth: int, settings: QueryS
 
 
 class LatestCandidates:
-    """The candidates of a reader's latest searches: the gate's probe and the answer search alike. Safe for threads.
+    """The candidates of a reader's latest searches: the gate and the answer search alike. Safe for threads.
 
     Only an equal search gets them: the same text, vector, strategy and depth, without a filter, from the same view.
     They are given out once; later searches displace those that nobody fetches.

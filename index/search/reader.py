@@ -1,4 +1,4 @@
-"""The common part of every engine's reader: RetrievalPort version 1, the coverage probe, and look-ups of documents.
+"""The common part of every engine's reader: RetrievalPort version 1, and look-ups of hits and documents.
 
 An engine defines the served view and how to find candidates in it. Fusion, trust, reranking and selection are the same
 code for all engines. Every result names the single generation that it comes from.
@@ -9,11 +9,10 @@ from __future__ import annotations
 import copy
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer
 from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
@@ -31,12 +30,12 @@ from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.generations.manifest import Coverage
 from sluice.index.journal.records import Vectors
 from sluice.index.search.candidates import DEEPER, ChunkSource, Ranking, is_blocked, select_candidates
-from sluice.index.search.fusion import CANDIDATES, Candidate, RankedCandidates
+from sluice.index.search.fusion import CANDIDATES, RankedCandidates
 from sluice.index.search.graph_reach import Expanded
 from sluice.index.search.reranker import Reranker
 from sluice.index.search.select import NOTHING, Selection, select_results
 from sluice.index.settings import QuerySettings
-from sluice.index.terms.analysis import analysis_language, detect_language, is_function_word, passage_terms
+from sluice.index.terms.analysis import detect_language, is_function_word
 
 RELOAD_TIMEOUT_SECONDS = 10.0
 """Longest time that a query waits for a generation covering its minimum offset."""
@@ -154,6 +153,12 @@ class CorpusReader(ABC, Generic[SomeView]):
         return self._coverage().model_fingerprint
 
     @property
+    def languages(self) -> Sequence[str]:
+        """The languages of the chunks' analyses in the served generation."""
+        view = self.current_view()
+        return view.languages if view else ()
+
+    @property
     def fallback_reason(self) -> str | None:
         """Reason for serving another generation than the current one; None while the current one is served."""
         return None
@@ -200,33 +205,18 @@ class CorpusReader(ABC, Generic[SomeView]):
         facts: dict[str, Any] = {field: getattr(covered, field) for field in same}
         return RetrievalStats(engine=self.engine, generation=covered.name or None, **facts)
 
-    def probe(
-        self,
-        query_text: str,
-        query_vector: Vectors | None,
-        top_k: int,
-        terms: Sequence[str] = (),
-        trust_threshold: float = 0.0,
-        filters: Filters = NO_FILTERS,
-    ) -> Probe:
-        """Return one generation's raw hits of both retrievers for a question, and the frequency of each of `terms`.
-
-        Chunks that an answer would not serve are left out: blocked ones, those trusted less than the threshold, and
-        those that `filters` exclude.
-        """
+    def find_hits(self, text: str, vector: Vectors | None, most: int) -> tuple[RawHit, ...]:
+        """Return the best hits of both retrievers, or of words alone without a vector; no blocked ones."""
         view = self.current_view()
         if view is None:
-            return EMPTY_PROBE
-        strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
-        ranked, source = self._find(view, query_text, query_vector, strategy, filters, max(top_k, CANDIDATES))
-        return Probe(
-            view.coverage.name,
-            view.coverage.journal_offset,
-            view.coverage.chunk_count,
-            read_hits(source, ranked, top_k, self._ranking, self._clock(), trust_threshold),
-            view.count_chunks_with(terms),
-            *find_function_words(query_text, terms, view.languages),
+            return ()
+        strategy = Strategy.BM25 if vector is None else Strategy.HYBRID
+        ranked, source = self._find(view, text, vector, strategy, NO_FILTERS, max(most, CANDIDATES))
+        read = ((source.read(one.number)[1], one) for one in ranked)
+        served = (
+            RawHit(chunk.document_id, one.similarity, one.lexical_score) for chunk, one in read if not is_blocked(chunk)
         )
+        return tuple(islice(served, most))
 
     def document_frequency(self, terms: Sequence[str]) -> dict[str, int]:
         """Return the number of the served generation's chunks that have each term; terms are analysed as text is."""
@@ -341,49 +331,16 @@ def _check_vector(query: Query, vector: Vectors | None) -> None:
         raise InvalidInput("query_vector", f"strategy {query.strategy} needs the question's vector")
 
 
-@dataclass(frozen=True, slots=True)
-class RawHit:
-    """A candidate with both scores and its text.
+class RawHit(NamedTuple):
+    """A hit with both scores.
 
-    `dense_similarity` is a cosine and known for every hit when a vector was given; `lexical_score` is None for a chunk
-    that is not among BM25's candidates.
+    `similarity` is a cosine and known for every hit when a vector was given; `lexical_score` is None for a chunk that
+    is not among BM25's candidates.
     """
 
-    chunk_id: str
     document_id: str
-    url: str | None
-    title: str | None
-    section_path: tuple[str, ...]
-    text: str
-    language: str
-    """Language of the text's analysis (`index.terms.analysis`)."""
-    dense_similarity: float | None
+    similarity: float | None
     lexical_score: float | None
-    fetched_at: datetime
-    published_at: datetime | None
-
-    def analyse(self, text: str) -> tuple[str, ...]:
-        """Return the terms of a text, analysed in the language of this hit."""
-        return passage_terms(text, self.language)
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """Content of one generation on a question. `generation` is None for a corpus without one."""
-
-    generation: str | None
-    journal_offset: int
-    chunk_count: int
-    hits: tuple[RawHit, ...]
-    document_frequency: dict[str, int]
-    """Number of chunks that have each of the probed terms."""
-    language: str | None = None
-    """Language of the question among those of the corpus, by its function words; None where it has none of them."""
-    function_words: frozenset[str] = frozenset()
-    """The probed terms that are function words of that language."""
-
-
-EMPTY_PROBE = Probe(generation=None, journal_offset=0, chunk_count=0, hits=(), document_frequency={})
 
 
 def find_function_words(
@@ -394,32 +351,3 @@ def find_function_words(
     if language is None:
         return None, frozenset()
     return language, frozenset(term for term in terms if is_function_word(term, language))
-
-
-def read_hits(
-    source: ChunkSource, ranked: Iterable[Candidate], most: int, ranking: Ranking, now: datetime, trust_threshold: float
-) -> tuple[RawHit, ...]:
-    """Return the first `most` candidates that an answer may serve: not blocked, and trusted enough."""
-    may_serve = (
-        _make_raw_hit(candidate, facts, chunk)
-        for candidate in ranked
-        for facts, chunk in [source.read(candidate.number)]
-        if not is_blocked(chunk) and ranking.trusts(facts, chunk, now, trust_threshold)
-    )
-    return tuple(islice(may_serve, most))
-
-
-def _make_raw_hit(candidate: Candidate, facts: DocumentFacts, chunk: Chunk) -> RawHit:
-    return RawHit(
-        chunk_id=chunk.chunk_id,
-        document_id=chunk.document_id,
-        url=facts.url,
-        title=facts.title,
-        section_path=chunk.section_path,
-        text=chunk.text,
-        language=analysis_language(chunk.language or facts.language),
-        dense_similarity=candidate.similarity,
-        lexical_score=candidate.lexical_score,
-        fetched_at=facts.provenance.fetched_at,
-        published_at=facts.provenance.published_at,
-    )

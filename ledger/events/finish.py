@@ -7,8 +7,8 @@ checks whether an open event is left. When none is:
 2. any other run that is not finished gets its `RunFinished`.
 
 Two short cuts: `AnswerReady` finishes its run at once, even while ingest goes on (it was answered at its deadline),
-and the deadline directs an answer although events are open. This module never gives a run a second `AnswerDirected`
-or a second `RunFinished`.
+and the deadline directs an answer although events are open. A run ends once, and has one `AnswerDirected`, or two: an
+answer that would cite nothing may give the gate a second probe in its place, which opens the run again.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Literal
 from sqlalchemy import bindparam, func, select, update
 
 from sluice.contracts.event import AFTERWARDS, Body, Event, Gap, GapFound, decode
+from sluice.contracts.gate import CoverageProbed
 from sluice.contracts.index import AnswerDirected, AnswerReady, RunFinished
 from sluice.contracts.ingest import PageUnchanged
 from sluice.ledger.events.outbox import Entry, own_event, write
@@ -33,18 +34,11 @@ Maker = Callable[[Body], Event]
 """Puts a body in its envelope; it knows the run, corpus, cause and trace."""
 
 UNFINISHED = ("open", "answering")
-_ANY_OPEN = (
-    select(events.c.id)
-    .where(events.c.run_id == bindparam("of_run"), IS_OPEN, events.c.queue.not_in(sorted(AFTERWARDS)))
-    .limit(1)
-)
-_ANY_OPEN_AT_ALL = select(events.c.id).where(events.c.run_id == bindparam("of_run"), IS_OPEN).limit(1)
-_OPEN = select(events).where(events.c.run_id == bindparam("of_run"), IS_OPEN)
-_OF_KIND = (
-    select(events.c.payload)
-    .where(events.c.run_id == bindparam("of_run"), events.c.kind == bindparam("of_kind"))
-    .order_by(events.c.seq)
-)
+_OF_RUN = events.c.run_id == bindparam("of_run")
+_ANY_OPEN = select(events.c.id).where(_OF_RUN, IS_OPEN, events.c.queue.not_in(sorted(AFTERWARDS))).limit(1)
+_ANY_OPEN_AT_ALL = select(events.c.id).where(_OF_RUN, IS_OPEN).limit(1)
+_OPEN = select(events).where(_OF_RUN, IS_OPEN)
+_OF_KIND = select(events.c.payload).where(_OF_RUN, events.c.kind == bindparam("of_kind")).order_by(events.c.seq)
 _LETTER_EVENT = func.coalesce(dead_letters.c.replayed_as, dead_letters.c.event_id)
 _REPLAYED = (
     select(dead_letters.c.event_id)
@@ -52,8 +46,6 @@ _REPLAYED = (
     .where(dead_letters.c.run_id == bindparam("of_run"), events.c.status == "settled")
 )
 """The failed events of a run whose replay succeeded."""
-_FIRST_OF_KIND = _OF_KIND.limit(1)
-_ANSWERING = update(runs).where(runs.c.run_id == bindparam("of_run")).values(status="answering", answer_due_at=None)
 _DUE = (
     select(runs.c.run_id)
     .where(runs.c.answer_due_at <= bindparam("moment"))
@@ -62,7 +54,7 @@ _DUE = (
 )
 _CANCEL = (
     update(events)
-    .where(events.c.run_id == bindparam("of_run"), IS_OPEN)
+    .where(_OF_RUN, IS_OPEN)
     .values(status="cancelled", due_at=None, worker=None, reserved_on=None, settled_at=bindparam("moment"))
 )
 
@@ -78,6 +70,8 @@ def close_if_done(
     for event in emitted:
         if isinstance(event.body, AnswerReady):
             return finish(connection, run, "finished", make, now, event.body)
+        if run.status == "answering" and isinstance(event.body, CoverageProbed) and event.body.abstained is not None:
+            connection.update(runs, {"run_id": run.run_id}, {"status": "open", "answer_due_at": run.deadline_at})
     if _is_awaited(connection, run, emitted):
         return []
     if run.kind == "gate" and run.status == "open":
@@ -147,7 +141,7 @@ def _mend(connection: Transaction, run: AnyRow, emitted: Sequence[Event], now: f
 def _direct_answer(
     connection: Transaction, run: AnyRow, reason: Literal["closed", "deadline"], make: Maker, now: float
 ) -> list[Event]:
-    connection.execute(_ANSWERING, {"of_run": run.run_id})
+    connection.update(runs, {"run_id": run.run_id}, {"status": "answering", "answer_due_at": None})
     current = connection.select(runs, {"run_id": run.run_id}).one()
     directed = make(AnswerDirected(minimum_journal_offset=current.journal_offset or 0, reason=reason))
     return write(connection, run, [Entry(directed)], now)
@@ -182,4 +176,4 @@ def _verdict(connection: Transaction, run: AnyRow) -> Literal["finished", "faile
 def _found_unchanged(connection: Transaction, run: AnyRow) -> bool:
     """Return whether the run found a page unchanged: then the index holds that page."""
     asked = {"of_run": run.run_id, "of_kind": PageUnchanged.kind}
-    return connection.execute(_FIRST_OF_KIND, asked).first() is not None
+    return connection.execute(_OF_KIND, asked).first() is not None

@@ -1,6 +1,6 @@
 """The row of a gate run in `outcomes`: written by the transaction that records the underlying event.
 
-1. The transaction that records `GateDecided` inserts it.
+1. The transaction that records `GateDecided` inserts it; a second decision replaces the first.
 2. The one that ends the run completes it.
 3. The one that settles a `FeedbackGiven` recomputes its feedback columns from all feedback on the run.
 
@@ -47,8 +47,9 @@ _SAID = _OF_KIND.where(events.c.status == "settled")
 
 
 def note_decided(connection: Transaction, run: AnyRow, decided: GateDecided, now: float) -> None:
-    """Insert the row of a gate run at its decision. A repeated call changes nothing."""
-    connection.insert_once(outcomes, _decided(run, decided, now, now))
+    """Insert the row of a gate run at its decision, or write its second decision over the first."""
+    row = _decided(run, decided, now, now)
+    connection.put(outcomes, row, ("run_id",), tuple(row))
 
 
 def note_finished(
@@ -74,10 +75,10 @@ def derive(connection: Transaction, run_id: str, now: float) -> bool:
     """Rebuild the row of a run from its events; False where the run was never decided and has none."""
     drop_outcome(connection, run_id)
     run = connection.select(runs, {"run_id": run_id}).first()
-    decided = connection.execute(_FIRST_OF_KIND, {"of_run": run_id, "of_kind": GateDecided.kind}).first()
-    if run is None or decided is None:
+    decisions = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": GateDecided.kind}).all()
+    if run is None or not decisions:
         return False
-    row = _decided(run, decode(decided.payload).body_as(GateDecided), decided.created_at, now)
+    row = _decided(run, decode(decisions[-1].payload).body_as(GateDecided), decisions[-1].created_at, now)
     finished = _first(connection, run_id, RunFinished.kind)
     if finished is None:
         row |= _said(connection, run_id, run.owner)

@@ -101,8 +101,8 @@ class FollowedCollection:
     def search(self, query: str, top_k: int, least_relevance: float) -> Hits:
         """Return the best hits of the collection: by words and vectors, or by words alone without vectors."""
         vector = self._vectors.of_question(query)
-        probe = self._open_reader().probe(query, vector, top_k)
-        relevant = (Hit(one.document_id, relevance(one, vector is not None)) for one in probe.hits)
+        found = self._open_reader().find_hits(query, vector, top_k)
+        relevant = (Hit(one.document_id, relevance(one, vector is not None)) for one in found)
         hits = tuple(one for one in relevant if one.relevance >= least_relevance)
         return Hits(hits, "bm25" if vector is None else "hybrid")
 
@@ -208,7 +208,7 @@ def relevance(hit: RawHit, has_vectors: bool) -> float:
     lexical = max(0.0, hit.lexical_score or 0.0)
     if not has_vectors:
         return lexical / (lexical + HALF_SCORE)
-    cosine = hit.dense_similarity or 0.0
+    cosine = hit.similarity or 0.0
     return min(1.0, max(0.0, cosine * abs(cosine) + LEXICAL_WEIGHT * lexical))
 
 

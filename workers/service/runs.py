@@ -13,14 +13,15 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import redis.asyncio
 import structlog
+from pydantic import Field
 from redis.exceptions import RedisError
 
 from sluice.contracts.api import RunKind, RunStatus, RunView
-from sluice.contracts.base import Value
+from sluice.contracts.base import Value, is_none
 from sluice.contracts.errors import Corrupted, NotFound, Overloaded
 from sluice.contracts.event import Body
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
@@ -155,8 +156,11 @@ class Explanation(Value):
     """A recorded decision of the gate, and the same one computed again from its recorded inputs."""
 
     identical: bool
+    """Whether both are the same, bit for bit, and so are those of `before`."""
     recorded: dict[str, Any]
     recomputed: dict[str, Any]
+    before: Annotated[Explanation | None, Field(exclude_if=is_none)] = None
+    """The run's first decision, where this is its second."""
 
 
 class GateProfile(Value):
@@ -194,20 +198,26 @@ def read_trace(context: Context, run_or_trace_id: str) -> RunTrace:
 
 
 def explain_run(context: Context, run_id: str) -> Explanation:
-    """Compute the gate's decision on a run again; `identical` if it is the recorded one, bit for bit.
+    """Compute the gate's decisions on a run again, and return the last; `identical` if they are those recorded.
 
     Raises:
         NotFound: the run has no decision, or its profile or model is not kept.
     """
-    decided = _recorded(context, run_id, GateDecided)
-    probed, request = _recorded(context, run_id, CoverageProbed), _recorded(context, run_id, GateRequested)
-    sha256 = needs_model(decided)
-    model = None if sha256 is None else GateModel.from_bytes(context.blobs.named(sha256))
-    again = explain(request, probed, decided, _profile_of(context, decided), model)
-    recorded, recomputed = decided.model_dump_json(), again.model_dump_json()
-    return Explanation(
-        identical=recorded == recomputed, recorded=json.loads(recorded), recomputed=json.loads(recomputed)
-    )
+    request = _recorded(context, run_id, GateRequested)[0]
+    probes, decisions = _recorded(context, run_id, CoverageProbed), _recorded(context, run_id, GateDecided)
+    explained = None
+    for probed, decided in zip(probes, decisions, strict=False):  # the last probe may not be decided yet
+        sha256 = needs_model(decided)
+        model = None if sha256 is None else GateModel.from_bytes(context.blobs.named(sha256), may_be_former=True)
+        again = explain(request, probed, decided, _profile_of(context, decided), model)
+        recorded, recomputed = decided.model_dump_json(), again.model_dump_json()
+        explained = Explanation(
+            identical=recorded == recomputed and (explained is None or explained.identical),
+            recorded=json.loads(recorded),
+            recomputed=json.loads(recomputed),
+            before=explained,
+        )
+    return cast("Explanation", explained)
 
 
 def list_profiles(context: Context) -> list[GateProfile]:
@@ -218,12 +228,12 @@ def list_profiles(context: Context) -> list[GateProfile]:
     ]
 
 
-def _recorded(context: Context, run_id: str, kind: type[SomeBody]) -> SomeBody:
+def _recorded(context: Context, run_id: str, kind: type[SomeBody]) -> list[SomeBody]:
     found = context.ledger.events_of_kind(run_id, kind.kind)
     if not found:
         run = context.ledger.run(run_id)
         raise NotFound(f"the {run.kind} run {run_id} ({run.status}) holds no {kind.kind}: there is nothing to explain")
-    return found[-1].body_as(kind)
+    return [event.body_as(kind) for event in found]
 
 
 def _profile_of(context: Context, decided: GateDecided) -> Profile:

@@ -17,15 +17,17 @@ from typing import NamedTuple
 import structlog
 from tokenizers import Tokenizer
 
+from sluice.contracts.api import RunView
 from sluice.contracts.base import fields_of, shared_fields
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import SluiceError
 from sluice.contracts.event import AFTERWARDS, Done, Event, Gap, Next
-from sluice.contracts.gate import GateRequested, Veto
+from sluice.contracts.gate import CoverageProbed, GateRequested, Veto
 from sluice.contracts.index import Answer, AnswerDirected, AnswerReady, StaleCitation
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import PromptMessage, Query, Retrieval, RetrievalMetadata, SearchOptions, Strategy
+from sluice.gate.decide import may_reconsider
 from sluice.gate.profile import Profile
 from sluice.gate.veto import lifted_by
 from sluice.index.search.compose_answer import compose_answer
@@ -73,6 +75,8 @@ class Answering(Step):
         if unpaid:
             query = query.model_copy(update={"rerank": False})
         found, spend = _nothing() if plan is Plan.SKIP else self.retriever.retrieve(query, flags_off)
+        if probed := self._probe_again(event, run, request, found):
+            return Done((Next(probed, "second probe"),), spend=spend)
         gaps = (
             *unpaid,
             *_shortfalls(found, corpus, self.ledger),
@@ -107,6 +111,23 @@ class Answering(Step):
             evidence=found.metadata.evidence,
         )
         return Done((Next(ready),), (*gaps, *left_out), spend)
+
+    def _probe_again(
+        self, event: Event, run: RunView, request: GateRequested, found: Retrieval
+    ) -> CoverageProbed | None:
+        """Return the probe for a second decision where the answer would cite nothing: once for a run, before its
+        deadline, and if the first decision kept it inside."""
+        is_in_time = run.status == "answering" and event.body_as(AnswerDirected).reason == "closed"
+        if found.chunks or not is_in_time or run.decision is None or not may_reconsider(request, run.decision):
+            return None
+        last = self.ledger.events_of_kind(run.run_id, CoverageProbed.kind)[-1].body_as(CoverageProbed)
+        if last.abstained is not None:
+            return None
+        metadata, confidence = found.metadata, found.metadata.confidence or 0.0
+        why = f"{confidence:.2f} is below the floor" if metadata.confidence_dropped else "nothing was found"
+        measured = {"generation": found.generation, "journal_offset": found.journal_offset, "answerable": confidence}
+        told = {"abstained": f"the answer would have abstained: {why}", "embedder_down": metadata.embedder_down}
+        return last.model_copy(update={**measured, **told, "judgement": None, "probed_at": utc_now()})
 
     def _count_tokens(self, text: str) -> int:
         return count_tokens(text, self.tokenizer)

@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import structlog
 
-from sluice.contracts.base import shared_fields
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import SluiceError, Unavailable
 from sluice.contracts.event import Event
-from sluice.contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, ProbeSentence, QueryTerm
+from sluice.contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, QueryTerm
 from sluice.contracts.learning.control import Judgement
 from sluice.contracts.memory.api import Recollection
 from sluice.contracts.memory.model import IterationOutcome
 from sluice.contracts.plan import Plan
-from sluice.contracts.retrieval import Query, Retrieval
+from sluice.contracts.retrieval import Query, Retrieval, RetrievedChunk
 from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
 from sluice.gate import decide
 from sluice.gate import probe as measures
 from sluice.gate.profile import Profile
 from sluice.gate.signals import read_signals
-from sluice.index.search.reader import RawHit
+from sluice.index.search.reader import find_function_words
+from sluice.index.terms.analysis import analysis_language, passage_terms
 from sluice.ingest.embed.port import Vectors
 from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.ledger import Ledger
@@ -37,15 +38,12 @@ from sluice.workers.runtime.observers import utc_now
 from sluice.workers.settings import Settings
 from sluice.workers.steps.domain import measure_domain
 from sluice.workers.steps.retrieve import Retriever
-from sluice.workers.wiring.corpora import CorpusReaders
 from sluice.workers.wiring.inject import Step
 from sluice.workers.wiring.memories import IndexSearch, ProjectMemories
 from sluice.workers.wiring.models import EmbeddingService
 
 log = structlog.get_logger(__name__)
 
-PROBE_HITS = 10
-"""Hits that the gate looks at: an answer rarely cites more."""
 READ_HITS = 5
 """Hits whose texts are searched for the question's words: what the profiles' weights were fitted on."""
 
@@ -98,7 +96,6 @@ class Probe(Step):
     """Measures what a corpus has on a question."""
 
     embedding: EmbeddingService
-    readers: CorpusReaders
     page_memory: PageMemory
     judge: GateJudge
     retriever: Retriever
@@ -107,67 +104,52 @@ class Probe(Step):
     def cover(
         self, request: GateRequested, event: Event, profile: Profile, remembered: Sequence[str] = ()
     ) -> tuple[CoverageProbed, Spend]:
-        """Measure what the event's corpus has on the question, how probably it answers, and a judge's verdict; return
-        the cost too.
+        """Measure what the event's corpus has on the question, with a judge's verdict; return the cost too.
 
         `remembered` holds texts of the agent's memory, which count beside the session's messages.
         """
         probed, passages, spend = self.measure(request, event.corpus, profile, remembered)
-        if profile.weights.unanswered is not None:
-            strategy = self.retriever.strategy(profile)
-            answerable, more = self.retriever.answerable(request, event.corpus, strategy, self.flags.switched_off())
-            probed, spend = probed.model_copy(update={"answerable": answerable}), spend + more
         judged, more = self.judge.ask(probed, passages, request, profile, event.run_id)
         return judged, spend + more
 
     def measure(
         self, request: GateRequested, corpus: str, profile: Profile, remembered: Sequence[str] = ()
     ) -> tuple[CoverageProbed, Sequence[str], Spend]:
-        """Measure what corpus, session and memory have on the question; return the passages read and the cost too.
+        """Measure what corpus, session and memory have on the question, and how probably the corpus answers it; return
+        the passages read and the cost too.
 
-        Where the embedding model is out of reach, the second index is probed, or the corpus by words alone, and the
-        event says why.
+        The corpus is searched as for an answer, so that both judge the same passages. Where the embedding model is out
+        of reach, that is the second index, or the corpus by words alone, and the event says why.
         """
-        embedding, fingerprint, meant, why = self.embedding, self.embedding.fingerprint(corpus), None, None
-        reader, question, asked = self.readers.reader(corpus), request.query, measures.question_terms(request.query)
-        try:
-            meant = _embed(request, remembered, profile, fingerprint, embedding)
-        except Unavailable as error:
-            why, second = str(error), self.readers.fallback(corpus)
-            if second is not None and second.model_fingerprint is not None:
-                reader, fingerprint = second, second.model_fingerprint
-                meant = _embed(request, remembered, profile, fingerprint, embedding)
-        spend = meant.spend if meant else Spend()
-        vector, threshold = meant.question if meant else None, request.trust_threshold
-        probe = reader.probe(question, vector, PROBE_HITS, asked, threshold, request.filters)
-        if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
-            again, passages_again, more = self.measure(request, corpus, profile, remembered)
-            return again, passages_again, spend + more
-        words = measures.question_terms(question, probe.function_words | measures.question_words(probe.language))
-        headings = ("\n".join(part for part in (hit.title, *hit.section_path) if part) for hit in probe.hits)
-        read = zip(probe.hits[:READ_HITS], headings, strict=False)
-        passages = [measures.Passage(hit.chunk_id, heading, hit.text, hit.analyse) for hit, heading in read]
-        terms = measures.term_coverage(words, probe.document_frequency, probe.chunk_count, passages)
-        sentences = measures.choose_sentences(terms, passages, 1, measures.enough_mass(probe.chunk_count))
-        seen_at = self.page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
-        held = _Held()
+        strategy, asked = self.retriever.strategy(profile), measures.question_terms(request.query)
+        found, spend, reader = self.retriever.look(request, corpus, strategy, self.flags.switched_off())
+        why, second = found.metadata.embedder_down, found.metadata.fallback_model
+        fingerprint, meant = second or reader.model_fingerprint or self.embedding.fingerprint(corpus), None
+        if why is None or second is not None:
+            meant = _embed(request, remembered, profile, fingerprint, self.embedding)
+            spend += meant.spend
+        language, function_words = find_function_words(request.query, asked, reader.languages)
+        words = measures.question_terms(request.query, function_words | measures.question_words(language))
+        passages = [_passage(chunk) for chunk in found.chunks[:READ_HITS]]
+        count = reader.chunk_count
+        terms = measures.term_coverage(words, reader.document_frequency(words), count, passages)
+        seen_at = self.page_memory.seen_at(corpus, [chunk.document_id for chunk in found.chunks])
+        held = {}
         if meant and (request.session or remembered):
             held = _measure_held(meant, terms, request.session, remembered)
         probed = CoverageProbed(
-            generation=probe.generation,
-            journal_offset=probe.journal_offset,
-            chunk_count=probe.chunk_count,
+            generation=found.generation,
+            journal_offset=found.journal_offset,
+            chunk_count=count,
             model_fingerprint=fingerprint,
-            hits=tuple(_hit(hit, seen_at.get(hit.document_id)) for hit in probe.hits),
+            hits=tuple(_hit(chunk, seen_at.get(chunk.document_id)) for chunk in found.chunks),
             terms=terms,
             intent_similarity=measures.intent_similarity(meant.question, meant.prototypes) if meant else {},
-            session_similarity=held.session_similarity,
-            session_term_coverage=held.coverage,
-            memory_similarity=held.memory_similarity,
             probed_at=utc_now(),
             embedder_down=why,
-            sentences=tuple(ProbeSentence(chunk_id=one.chunk_id, term_coverage=one.term_coverage) for one in sentences),
             domain=measure_domain(request, profile, corpus, reader, utc_now()),
+            answerable=found.metadata.confidence or 0.0 if profile.weights.unanswered is not None else None,
+            **held,
         )
         return probed, [f"{passage.heading}\n{passage.text}" for passage in passages], spend
 
@@ -182,23 +164,20 @@ class _Meant(NamedTuple):
     spend: Spend
 
 
-class _Held(NamedTuple):
-    """Similarities of session and memory to the question, and their coverage of its terms."""
-
-    session_similarity: tuple[float, ...] = ()
-    memory_similarity: tuple[float, ...] = ()
-    coverage: float = 0.0
-
-
 def _measure_held(
     meant: _Meant, terms: Sequence[QueryTerm], session: Sequence[Message], remembered: Sequence[str]
-) -> _Held:
+) -> dict[str, Any]:
+    """Return the similarities of session and memory to the question, and their coverage of its terms."""
     told = [Message(role="assistant", content=text) for text in remembered]
     similarity, coverage = measures.session_measures(meant.question, meant.held, terms, [*session, *told])
     asked = [entry.term for entry in terms]
     of_memory = zip(told, similarity[len(session) :], strict=True)
     informing = tuple(cosine for message, cosine in of_memory if measures.is_informative(message, asked))
-    return _Held(similarity[: len(session)], informing, coverage)
+    return {
+        "session_similarity": similarity[: len(session)],
+        "memory_similarity": informing,
+        "session_term_coverage": coverage,
+    }
 
 
 def _embed(
@@ -210,10 +189,25 @@ def _embed(
     return _Meant(embedded.vectors[0], embedded.vectors[1:], prototypes, embedded.spend)
 
 
-def _hit(hit: RawHit, seen_at: datetime | None) -> ProbeHit:
+def _passage(chunk: RetrievedChunk) -> measures.Passage:
+    """Return a passage as the gate reads it, with the analysis of its language."""
+    heading = "\n".join(part for part in (chunk.title, *chunk.section_path) if part)
+    language = analysis_language(chunk.language)
+    return measures.Passage(chunk.chunk_id, heading, chunk.text, partial(passage_terms, language=language))
+
+
+def _hit(chunk: RetrievedChunk, seen_at: datetime | None) -> ProbeHit:
     """Return a hit as the gate sees it: a page that was found unchanged is as fresh as if it had been read then."""
-    fetched_at = max(hit.fetched_at, seen_at or hit.fetched_at)
-    return ProbeHit(**shared_fields(ProbeHit, hit) | {"fetched_at": fetched_at})
+    far, fetched_at = chunk.dense_distance, chunk.provenance.fetched_at
+    return ProbeHit(
+        chunk_id=chunk.chunk_id,
+        document_id=chunk.document_id,
+        url=chunk.url,
+        dense_similarity=None if far is None else round(1.0 - far, measures.DECIMALS),
+        lexical_score=chunk.lexical_score,
+        fetched_at=max(fetched_at, seen_at or fetched_at),
+        published_at=chunk.provenance.published_at,
+    )
 
 
 MOST_TEXTS = 8

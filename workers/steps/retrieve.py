@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import structlog
@@ -32,7 +32,6 @@ from sluice.index.search.compose_answer import compose_answer
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS
 from sluice.ingest.embed.tokens import count_tokens
 from sluice.otel import metrics
-from sluice.trust.confidence import Asked
 from sluice.trust.prompts.build import build, least_tokens
 from sluice.trust.prompts.catalogue import template_named
 from sluice.workers.broker.direct_query import bad_reply, good_reply
@@ -81,21 +80,22 @@ class Retriever(Step):
         and the graph is not searched. The result's metadata says so.
         """
         started = time.perf_counter()
-        found, spend = self._judged(query, flags_off)
+        found, spend, _ = self._judged(query, flags_off)
         metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
         count_gates(found.metadata)
         metrics.QUERY_SECONDS.labels(_allowed(query, flags_off).strategy).observe(time.perf_counter() - started)
         reranking = Spend(usd=self.settings.rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
         return found, spend + reranking
 
-    def answerable(
+    def look(
         self, options: SearchOptions, corpus: str, strategy: Strategy, flags_off: Sequence[FlagName]
-    ) -> tuple[float, Spend]:
-        """Return the probability that the corpus answers a question, and its cost: the confidence of its answer, before
-        a reranker, which may be paid, orders the passages."""
+    ) -> tuple[Retrieval, Spend, Reader]:
+        """Search for a question as its answer will, and leave out nothing for its confidence. Return the reader too.
+
+        The result is that before a reranker, which may be paid, orders the passages.
+        """
         asked = fields_of(SearchOptions, options) | {"prompt": None, "rerank": False, "confidence_floor": None}
-        found, spend = self._judged(Query(**asked, corpus=corpus, strategy=strategy), flags_off)
-        return found.metadata.confidence or 0.0, spend
+        return self._judged(Query(**asked, corpus=corpus, strategy=strategy), flags_off)
 
     def strategy(self, profile: Profile | None) -> Strategy:
         """Return the strategy of a profile's answers, as far as the settings allow it."""
@@ -103,8 +103,8 @@ class Retriever(Step):
             return Strategy.HYBRID
         return profile.retrieval.strategy
 
-    def _judged(self, query: Query, flags_off: Sequence[FlagName]) -> tuple[Retrieval, Spend]:
-        """Return what may be served, and the cost of embedding."""
+    def _judged(self, query: Query, flags_off: Sequence[FlagName]) -> tuple[Retrieval, Spend, Reader]:
+        """Return what may be served, the cost of embedding, and the reader that found it."""
         wanted, query, rerank = query, _allowed(query, flags_off), self.settings.rerank
         ranked, spend, reader = self._searched(query)
         if wanted.rerank and not query.rerank and rerank.provider != "none":
@@ -112,19 +112,11 @@ class Retriever(Step):
         if wanted.strategy is Strategy.HYBRID_GRAPH and "graph" in flags_off:
             ranked = _with_metadata(ranked, graph=GraphUse(abstained=GRAPH_FLAG_OFF))
         top_passages = self.readers.top_passages(query.corpus)
-        asked = self._described(query, ranked, reader) if ranked.chunks else None
-        return apply_trust(ranked, query, self.settings.trust, asked, top_passages), spend
-
-    def measure(self, query: Query) -> tuple[Retrieval, Asked]:
-        """Return what is found before anything is left out, and the question as its corpus sees it."""
-        ranked, _, reader = self._searched(query)
-        return ranked, self._described(query, ranked, reader)
-
-    def _described(self, query: Query, ranked: Retrieval, reader: Reader) -> Asked:
-        stats, prior = reader.stats(), self.priors.of(query.corpus)
-        asked = describe_question(query, ranked, stats, reader.document_frequency, self.embedding.match_tokens, prior)
-        fit = self.readers.fits.of(asked.model_fingerprint)
-        return asked if fit is None else replace(asked, fitted=fit.confidence)
+        asked = None  # nothing was found to judge by the question
+        if ranked.chunks:
+            match_tokens, prior = self.embedding.match_tokens, self.priors.of(query.corpus)
+            asked = describe_question(query, ranked, reader.stats(), reader.document_frequency, match_tokens, prior)
+        return apply_trust(ranked, query, self.settings.trust, asked, top_passages), spend, reader
 
     def _searched(self, query: Query) -> tuple[Retrieval, Spend, Reader]:
         """Return the result, the cost of embedding the query, and the reader that found it: twice if the corpus got

@@ -176,7 +176,8 @@ def _probe_by(embedder: Embedder, context: Context) -> Probe:
         tokenizer=lambda: context.tokenizer,
         model_of_corpus=lambda corpus: embedder.fingerprint,
     )
-    return replace(assemble(Probe, context), embedding=embedding)
+    probe = assemble(Probe, context)
+    return replace(probe, embedding=embedding, retriever=replace(probe.retriever, embedding=embedding))
 
 
 def _cases(collection: Collection, strangers: Sequence[_Asked], root: Path) -> Iterator[tuple[_Asked, str, str]]:

@@ -117,7 +117,8 @@ class Training:
 def recorded_runs(
     ledger: Ledger, fingerprint: str, since: float
 ) -> Iterator[tuple[RunOutcome, GateRequested, CoverageProbed]]:
-    """Yield the judged runs decided since a moment (seconds since 1970) whose question and probe are still recorded."""
+    """Yield the judged runs decided since a moment (seconds since 1970) whose question and probe are still recorded,
+    with all that a model reads."""
     for outcome in ledger.outcomes.decided_between(since):
         if not outcome.signals:
             continue
@@ -125,7 +126,8 @@ def recorded_runs(
         probed = ledger.events_of_kind(outcome.run_id, CoverageProbed.kind)
         if requested and probed:
             measured = probed[-1].body_as(CoverageProbed)
-            if measured.model_fingerprint == fingerprint and measured.embedder_down is None:
+            is_whole = measured.embedder_down is None and measured.answerable is not None
+            if measured.model_fingerprint == fingerprint and is_whole:
                 yield outcome, requested[-1].body_as(GateRequested), measured
 
 

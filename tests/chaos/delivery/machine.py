@@ -108,7 +108,7 @@ _documents = st.builds(Emit, what=st.just("document"), number=_numbers, keyed=st
 _emits = st.one_of(_pages, _pages, _documents, st.just(Emit("snapshot")))
 _intents = st.builds(
     Intent,
-    verb=st.sampled_from(("done", "done", "done", "done", "retry", "retry", "discard", "fail")),
+    verb=st.sampled_from(("done", "done", "done", "done", "retry", "retry", "discard", "fail", "probe again")),
     emits=st.lists(_emits, max_size=3).map(tuple),
     spend=_spends,
     gaps=st.integers(0, 1),

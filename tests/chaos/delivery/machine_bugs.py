@@ -15,6 +15,7 @@ from unittest.mock import patch
 from sqlalchemy import bindparam, select, update
 
 from sluice.contracts.event import Done, Event, Queue
+from sluice.contracts.index import AnswerDirected
 from sluice.ledger.events import claims, finish, outbox, reservations, stages
 from sluice.ledger.events import settle as settling
 from sluice.ledger.events.outbox import Entry, WakeUp, write
@@ -216,6 +217,10 @@ def _share_the_lease() -> AbstractContextManager[Any]:
     return patch.object(Ledger, "lease", lambda *_: True)
 
 
+def _stay_closed_after_a_second_probe() -> AbstractContextManager[Any]:
+    return patch.object(finish, "CoverageProbed", AnswerDirected)
+
+
 BUGS: dict[str, Bug] = {
     "settling ignores the epoch": _settle_under_any_epoch,
     "what was freed can still be settled": _settle_what_was_freed,
@@ -231,6 +236,7 @@ BUGS: dict[str, Bug] = {
     "the day's ceiling does not count": _pass_the_ceiling_of_the_day,
     "a run closes while a retry waits": _close_while_retries_wait,
     "a run is answered at its deadline and again when it closes": _answer_again_after_the_deadline,
+    "a run stays closed after its second probe": _stay_closed_after_a_second_probe,
     "cancelling leaves what is claimed or waits": _cancel_only_what_is_ready,
     "a retry has no moment": _retry_without_a_moment,
     "retries are woken too early": _wake_too_early,

@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 from sluice.contracts.budget import Ceiling, Ceilings, Spend
 from sluice.contracts.errors import BudgetExhausted, Conflict, Fenced, Unavailable
 from sluice.contracts.event import Body, DeadLetter, Discard, Done, Event, Gap, Next, Outcome, Queue, Retry, new_run_id
-from sluice.contracts.gate import FeedbackGiven, GateRequested
+from sluice.contracts.gate import CoverageProbed, FeedbackGiven, GateRequested
 from sluice.contracts.index import AnswerDirected, DocumentIndexed, SnapshotPublished
 from sluice.ledger.events.outbox import wake_ups_of
 from sluice.ledger.ledger import PROBE_SECONDS, Claim, NewRun, NotClaimed, WakeUp
@@ -55,7 +55,7 @@ HEALING_ROUNDS = 80
 """Far more than any backlog here needs: a retry is due after 20 s at most, a lease ends after 15 s, a round is 3 s."""
 
 _names = count(1)
-Verb = Literal["done", "retry", "discard", "fail"]
+Verb = Literal["done", "retry", "discard", "fail", "probe again"]
 Thing = TypeVar("Thing")
 
 
@@ -109,6 +109,11 @@ class Intent:
                 return Discard("not wanted")
             case "fail":
                 return DeadLetter("malformed")
+        if event.kind == AnswerDirected.kind and self.verb == "probe again":
+            probe = CoverageProbed(
+                generation="g", model_fingerprint="m", probed_at=event.occurred_at, abstained="nothing was found"
+            )
+            return Done(emits=(Next(probe),), spend=COSTS[self.spend])
         if event.kind == AnswerDirected.kind:
             return Done(emits=(Next(answer()),), spend=COSTS[self.spend])
         gap = Gap(stage="crawl", subject="a page", reason="robots")

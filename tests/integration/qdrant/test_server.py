@@ -51,10 +51,7 @@ def test_a_corpus_is_written_and_searched_over_http(make, server, memory_path) -
         assert found.chunks[0].dense_distance == pytest.approx(0, abs=1e-5)
     together = reader.batch_retrieve([query, query], np.array([make.vector("a"), make.vector("b")]))
     assert len({one.generation for one in together}) == 1
-    assert reader.probe("alpha", make.vector("x"), 3, ["alpha", "absent"]).document_frequency == {
-        "alpha": 6,
-        "absent": 0,
-    }
+    assert reader.document_frequency(["alpha", "absent"]) == {"alpha": 6, "absent": 0}
     assert reader.documents(["doc-1", "none"]).keys() == {"doc-1"}
     assert server.keys == {"very-secret"}
     collection.close()

@@ -23,9 +23,11 @@ from sluice.contracts.gate import (
     PolicyState,
     ProbeSentence,
 )
+from sluice.contracts.learning.control import Control, Judgement, ModelUse
 from sluice.contracts.plan import Plan
-from sluice.gate.decide import decide, depends_on_sentences, explain
+from sluice.gate.decide import HEURISTIC, decide, deciding_model, depends_on_sentences, explain, may_reconsider
 from sluice.gate.profile import PROFILES_DIR, Profile, load_former_profiles, load_profile, load_profiles
+from tests.support.gate_model import small_model
 from tests.support.repository import GOLDEN, IMPORT_PATH
 from tests.unit.gate.samples import NOW, OPEN, RICH, TIMELESS, URGENT, asked, hit, probed, terms
 
@@ -379,6 +381,60 @@ def test_a_probe_without_a_probability_is_decided_as_by_the_version_before(
     before = load_former_profiles()[profile.name]
     probe = probed((hit(0.3),), sentences=sentences)
     assert decided(probe=probe, profile=profile).plan is decided(probe=probe, profile=before).plan
+
+
+REFUSED = "the answer would have abstained: 0.12 is below the floor"
+
+
+@every_profile
+@pytest.mark.parametrize(("answerable", "plan"), [(0.6, Plan.SEARCH), (0.3, Plan.SEARCH), (0.1, Plan.FULL_LOOP)])
+def test_a_run_whose_answer_would_cite_nothing_searches_at_least_whatever_judge_and_model_said(
+    profile: Profile, answerable: float, plan: Plan
+) -> None:
+    sure = small_model("sure", "test", bias=6.0)
+    use = ModelUse(version=sure.version, model_sha256=sure.sha256, arm="promoted", bucket=0.1, propensity=1.0)
+    judgement = Judgement(verdict="sufficient", words="it is there", model="judge-1")
+    first = probed((hit(),), answerable=0.1, judgement=judgement)
+    again = probed((hit(),), answerable=answerable, abstained=REFUSED)
+    control = Control(model=use)
+    plans = []
+    for probe in (first, again):
+        found = decide(asked(), probe, profile, OPEN, RICH, NOW, control, sure)
+        told = explain(asked(), probe, found, profile, sure)
+        assert told.model_dump_json() == found.model_dump_json()
+        plans.append(found.plan)
+    assert plans == [Plan.RETRIEVE, plan]
+    assert [part.raw for part in found.contributions if part.feature == "abstained"] == [REFUSED]
+    assert deciding_model(found) == HEURISTIC
+
+
+def test_a_second_decision_is_lowered_like_the_first_and_leaves_talk_and_the_requests_plan_alone() -> None:
+    again = probed((hit(),), answerable=0.6, abstained=REFUSED)
+    closed = decided(probe=again, policy=CLOSED)
+    assert (closed.plan, [veto.name for veto in closed.vetoes]) == (Plan.RETRIEVE, ["search_policy"])
+    poor = RICH.model_copy(update={"run_usd_left": 0.0})
+    assert [veto.name for veto in decided(probe=again, budget=poor).vetoes] == ["run_usd"]
+    assert decided(asked(plan=Plan.RETRIEVE), again).plan is Plan.RETRIEVE
+    assert decided(asked("what can you do?"), again).plan is Plan.RETRIEVE
+
+
+@pytest.mark.parametrize(
+    ("request_", "probe", "policy", "may"),
+    [
+        (asked(), probed((hit(),)), OPEN, True),
+        (asked(plan=Plan.RETRIEVE), probed((hit(),)), OPEN, False),
+        (asked(), probed(), OPEN, False),
+        (asked(), probed((hit(),)), CLOSED, False),
+        (asked(), probed(), CLOSED, False),
+        (asked("what can you do?"), probed((hit(),)), OPEN, False),
+        (asked("thanks a lot"), probed((hit(),)), OPEN, False),
+    ],
+    ids=["stays", "own plan", "goes out", "closed", "vetoed", "assistant", "talk"],
+)
+def test_only_a_run_that_the_gate_itself_kept_inside_is_decided_again(
+    request_: GateRequested, probe: CoverageProbed, policy: PolicyState, may: bool
+) -> None:
+    assert may_reconsider(request_, decided(request_, probe, policy)) is may
 
 
 def test_the_probability_falls_from_covered_to_an_empty_corpus() -> None:

@@ -523,35 +523,27 @@ def test_neighbours_and_diversity_work_on_every_engine(make, engine, strategy) -
     assert len(diverse) == len({chunk.chunk_id for chunk in diverse}) >= 2
 
 
-def test_the_probe_and_the_facts_are_there_on_every_engine(make, engine) -> None:
+def test_hits_and_facts_are_there_on_every_engine(make, engine) -> None:
     engine.publish(
         make, [make.document(f"d{i}", f"ferrets common{i % 2} word", url=f"https://x.org/{i}") for i in range(6)]
     )
-    probe = engine.reader.probe("ferrets common0", make.vector("ferrets"), 3, ["ferrets", "common0", "absent", "!"])
-    assert (len(probe.hits), probe.chunk_count) == (3, 6)
-    assert probe.generation == engine.port.stats().generation
-    assert all(hit.dense_similarity is not None and hit.text for hit in probe.hits)
-    assert probe.document_frequency == {"ferrets": 6, "common0": 3, "absent": 0, "!": 0}
+    hits = engine.reader.find_hits("ferrets common0", make.vector("ferrets"), 3)
+    assert len(hits) == 3
+    assert all(hit.similarity is not None for hit in hits)
+    frequency = engine.reader.document_frequency(["ferrets", "common0", "absent", "!"])
+    assert frequency == {"ferrets": 6, "common0": 3, "absent": 0, "!": 0}
+    assert "en" in engine.reader.languages
     assert engine.reader.documents(["d1", "none"])["d1"].url == "https://x.org/1"
     assert engine.reader.document("none") is None
     assert engine.reader.model_fingerprint == make.model
     assert engine.port.stats().model_fingerprint == make.model
 
 
-def test_what_an_answer_would_not_serve_is_no_hit_of_the_probe(make, engine) -> None:
-    """Else a forged submission would pass for coverage, and keep the gate from searching."""
-    page = make.document("page", "ferrets sleep by day", url="https://x.org/1", source="crawl")
-    forged = make.document("forged", "ferrets never sleep", url="https://x.org/1", source="submission")
+def test_what_is_blocked_is_no_hit(make, engine) -> None:
     blocked = make.document("blocked", "ferrets command you")
     marked = blocked.chunks[0].model_copy(update={"inspection": Inspection(verdict=Verdict.BLOCKED)})
-    engine.publish(make, [page, forged, blocked.model_copy(update={"chunks": (marked,)})])
-
-    def hits(**options: Any) -> set[str]:
-        return {hit.document_id for hit in engine.reader.probe("ferrets", make.vector("x"), 5, **options).hits}
-
-    assert hits() == {"page", "forged"}
-    assert hits(trust_threshold=0.6) == {"page"}
-    assert hits(filters=Filters(document_ids=("forged",))) == {"forged"}
+    engine.publish(make, [make.document("page", "ferrets"), blocked.model_copy(update={"chunks": (marked,)})])
+    assert [hit.document_id for hit in engine.reader.find_hits("ferrets", make.vector("x"), 5)] == ["page"]
 
 
 def test_a_document_without_chunks_is_known_and_harmless(make, engine) -> None:

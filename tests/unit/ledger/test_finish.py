@@ -8,7 +8,7 @@ import pytest
 
 from sluice.contracts.errors import Fenced, NotFound
 from sluice.contracts.event import DeadLetter, Done, Event, Gap, Next
-from sluice.contracts.gate import GateRequested
+from sluice.contracts.gate import CoverageProbed, GateRequested
 from sluice.contracts.index import AnswerDirected, DocumentIndexed, GraphDirected, RunFinished
 from sluice.contracts.ingest import PageUnchanged
 from sluice.ledger.retention import Pruning
@@ -40,6 +40,35 @@ def test_a_gate_run_is_answered_once_nothing_is_open_from_its_last_offset(story:
     assert (view.status, view.open_events, view.settled_events) == ("finished", 0, 4)
     assert view.answer == answer().answer
     assert view.finished_at == datetime.fromtimestamp(NOON, UTC)
+
+
+def again() -> Next:
+    """The probe that an answer gives the gate where it would cite nothing."""
+    probe = CoverageProbed(
+        generation="g1", model_fingerprint="m", probed_at=datetime.fromtimestamp(NOON, UTC), abstained="nothing"
+    )
+    return Next(probe, "second probe")
+
+
+def test_an_answer_that_would_cite_nothing_opens_the_run_again_with_its_deadline(story: Story) -> None:
+    asked = story.asks(deadline_at=DEADLINE)
+    [first] = story.handles(asked, Done()).emitted
+    [probed] = story.handles(first, Done(emits=(again(),))).emitted
+    assert (probed.kind, story.ledger.run(asked.run_id).status) == ("CoverageProbed", "open")
+    [crawl] = story.handles(probed, Done(emits=(Next(page()),))).emitted
+    assert story.ledger.direct_answer_at_deadline(NOON + 29.9) == ()
+    [wake_up] = story.ledger.direct_answer_at_deadline(NOON + 30)
+    second = story.ledger.event(wake_up.event_id)
+    assert kinds(story.handles(second, Done(emits=(Next(answer()),))).emitted) == ["AnswerReady", "RunFinished"]
+    assert story.handles(crawl, Done()).emitted == ()
+
+
+def test_a_second_probe_that_fails_still_gets_the_run_its_answer(story: Story) -> None:
+    [first] = story.handles(story.asks(), Done()).emitted
+    [probed] = story.handles(first, Done(emits=(again(),))).emitted
+    [_, second] = story.handles(probed, DeadLetter("malformed")).emitted
+    assert second.kind == "AnswerDirected"
+    assert story.handles(second, Done(emits=(Next(answer()),))).finished
 
 
 def test_a_gate_run_whose_answer_failed_ends_as_failed(story: Story) -> None:

@@ -7,8 +7,8 @@ import pytest
 from sluice.contracts.base import BlobRef
 from sluice.contracts.budget import Spend
 from sluice.contracts.event import Done, Next
-from sluice.contracts.gate import FeedbackGiven
-from sluice.contracts.ingest import PageCrawled, PageUnchanged
+from sluice.contracts.gate import CoverageProbed, FeedbackGiven
+from sluice.contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged
 from sluice.contracts.learning.control import Control, Defence, ModelUse
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
@@ -16,7 +16,7 @@ from sluice.contracts.trust import GateCheck
 from sluice.ledger.learning.outcomes import Place
 from sluice.ledger.retention import Pruning
 from tests.support.ledger_story import Story
-from tests.support.outcome_story import CONFIG, answers, asks_and_decides, cites, days, hit, moment, says
+from tests.support.outcome_story import CONFIG, answers, asks_and_decides, cites, days, decided, hit, moment, says
 
 A, B, C, D = (f"https://example.org/{letter}" for letter in "abcd")
 DAY = 86_400.0
@@ -61,6 +61,20 @@ def test_a_decision_opens_the_outcome_with_all_that_steered_it(story: Story) -> 
     assert (found.flags, found.is_trickle, found.is_stepped_back) == ("crawl,search", True, False)
     assert found.decided_at == moment(story)
     derived_alike(story, run_id)
+
+
+def test_a_second_decision_takes_the_place_of_the_first(story: Story) -> None:
+    first, closing = asks_and_decides(story)
+    story.clock.passes(2.0)
+    probe = CoverageProbed(generation="g1", model_fingerprint="m", probed_at=moment(story), abstained="nothing")
+    [probed] = story.handles(closing, Done((Next(probe),))).emitted
+    second, crawl = story.handles(probed, Done((Next(decided(story)), Next(CrawlDirected(url=A))))).emitted
+    found = outcome(story, first.run_id)
+    assert (found.plan, found.decided_at) == (Plan.FULL_LOOP, moment(story))
+    [answering] = story.handles(crawl, Done()).emitted
+    answers(story, answering, cites({A: 1.0}))
+    assert outcome(story, first.run_id).external_calls == 1
+    derived_alike(story, second.run_id)
 
 
 def test_a_run_that_a_step_back_steered_says_so(story: Story) -> None:

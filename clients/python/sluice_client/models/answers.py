@@ -166,6 +166,7 @@ class Explanation(Model):  # A recorded decision of the gate, and the same one c
     identical: bool
     recorded: dict[str, Any]
     recomputed: dict[str, Any]
+    before: Explanation | None = None
 
 class Finding(Model):  # A finding of the guard: a rule, and the characters of the chunk's text that it matched
     rule: str

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.gate import CoverageProbed, ProbeSentence
-from sluice.gate.learned.model import FEATURES, read_features
+from sluice.gate.learned.model import FEATURES, FEATURES_OF, read_features
 from tests.unit.gate.samples import hit, probed, terms
 
 
@@ -17,13 +17,19 @@ def test_the_nearer_of_hit_and_compared_sentence_counts() -> None:
     assert read_features(probed((hit(0.6),)))["best_cosine"] == 0.6
 
 
-def test_a_probe_without_sentences_is_read_by_its_best_passage() -> None:
-    assert read_features(probed((hit(0.6),), terms=terms(1, 3)))["sentence_terms"] == 0.25
+def test_a_former_model_reads_a_probe_without_sentences_by_its_best_passage() -> None:
+    assert read_features(probed((hit(0.6),), terms=terms(1, 3)), FEATURES_OF[1])["sentence_terms"] == 0.25
 
 
 def test_a_probe_that_found_nothing_has_a_number_for_every_feature() -> None:
-    assert list(read_features(probed())) == list(FEATURES)
-    assert read_features(probed())["best_cosine"] == 0.0
+    nothing = probed(answerable=0.0)
+    assert list(read_features(nothing)) == list(FEATURES)
+    assert read_features(nothing)["best_cosine"] == 0.0
+
+
+def test_a_probe_of_an_earlier_release_has_no_probability_of_an_answer() -> None:
+    assert "answerable" not in read_features(probed((hit(0.6),)))
+    assert read_features(probed((hit(0.6),), answerable=0.7))["answerable"] == 0.7
 
 
 @pytest.mark.parametrize(

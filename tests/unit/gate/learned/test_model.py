@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.errors import Conflict, InvalidInput
-from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested, ProbeSentence
 from sluice.contracts.learning.control import Arm, Control, FlagName, ModelUse
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import decide, explain
@@ -70,6 +70,28 @@ def test_a_model_that_does_not_fit_is_refused_by_the_name_of_the_field(change: d
     fields = json.loads(model().to_bytes()) | change
     with pytest.raises(InvalidInput, match=said):
         GateModel.from_bytes(json.dumps(fields).encode())
+
+
+def test_a_model_of_former_features_only_computes_its_recorded_decisions_again() -> None:
+    term = Term(feature="sentence_terms", mean=0.5, scale=0.1, weight=2.0)
+    raw = json.dumps(json.loads(model().to_bytes()) | {"features_version": 1, "terms": [term.model_dump()]}).encode()
+    with pytest.raises(InvalidInput, match="features_version"):
+        GateModel.from_bytes(raw)
+    former = GateModel.from_bytes(raw, may_be_former=True)
+    sentence = ProbeSentence(chunk_id="c", term_coverage=0.6)
+    made = decided(former, "promoted", probed((hit(0.6),), sentences=(sentence,)))
+    assert made.control is not None
+    assert made.control.model is not None
+    assert made.control.model.probability == round(sigmoid(2.0), 6)
+
+
+def test_a_probe_without_what_the_model_reads_leaves_the_decision_to_the_score() -> None:
+    reads = model(terms=(Term(feature="answerable", mean=0.5, scale=0.1, weight=2.0),))
+    for answerable, probability in ((None, None), (0.6, round(sigmoid(2.0), 6))):
+        made = decided(reads, "promoted", probed((hit(0.6),), answerable=answerable))
+        assert made.control is not None
+        assert made.control.model is not None
+        assert made.control.model.probability == probability
 
 
 def test_bytes_that_are_no_json_are_refused() -> None:

@@ -54,7 +54,7 @@ def _ids(chunks: Sequence[RetrievedChunk]) -> list[str]:
 def test_an_empty_corpus_gives_no_chunks_and_no_generation(reader) -> None:
     found = reader.search(Query(query="anything"), np.ones(3, dtype=np.float32))
     assert (found.generation, found.journal_offset, found.chunks) == (None, 0, ())
-    assert reader.probe("anything", None, 5).chunk_count == 0
+    assert (reader.find_hits("anything", None, 5), reader.languages) == ((), ())
 
 
 def test_every_strategy_tells_the_scores_and_ranks_of_its_arms(make, writer, reader) -> None:
@@ -120,7 +120,7 @@ def _count_retrievals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         {"trust_threshold": 0.2},
     ],
 )
-def test_a_search_after_its_probe_finds_what_it_finds_alone(make, writer, reader, tmp_path, options) -> None:
+def test_a_search_after_an_equal_one_finds_what_it_finds_alone(make, writer, reader, tmp_path, options) -> None:
     writer.append(
         *make.batch([make.document(f"d{i}", f"ferrets sleep {i}", url=f"https://x.org/{i}") for i in range(70)])
     )
@@ -129,28 +129,28 @@ def test_a_search_after_its_probe_finds_what_it_finds_alone(make, writer, reader
     alone = IndexReader(tmp_path, "c", QUERIES)
     expected = [_comparable(alone.search(query, vector)) for _ in range(2)]
     alone.close()
-    reader.probe(query.query, vector, 10)
+    reader.find_hits(query.query, vector, 10)
     assert [_comparable(reader.search(query, vector)) for _ in range(2)] == expected
 
 
-def test_a_search_retrieves_nothing_that_its_probe_has_retrieved(make, writer, reader, monkeypatch) -> None:
+def test_a_search_retrieves_nothing_that_an_equal_one_has_retrieved(make, writer, reader, monkeypatch) -> None:
     writer.append(*make.batch(make.many(20)))
     writer.publish()
     retrieved, vector = _count_retrievals(monkeypatch), make.vector("a question")
-    reader.probe("a question", vector, 10)
+    reader.find_hits("a question", vector, 10)
     reader.search(Query(query="a question"), vector)
     assert retrieved == ["a question"]
-    reader.search(Query(query="a question"), vector)  # what was probed is given once
+    reader.search(Query(query="a question"), vector)  # what was found is given once
     assert retrieved == ["a question"] * 2
 
 
-def test_what_was_probed_in_another_generation_or_by_another_vector_is_retrieved_anew(
+def test_what_was_found_in_another_generation_or_by_another_vector_is_retrieved_anew(
     make, writer, reader, monkeypatch
 ) -> None:
     writer.append(*make.batch(make.many(20)))
     writer.publish()
     retrieved, vector = _count_retrievals(monkeypatch), make.vector("a question")
-    reader.probe("a question", vector, 10)
+    reader.find_hits("a question", vector, 10)
     reader.search(Query(query="a question"), make.vector("another"))
     assert retrieved == ["a question"] * 2
     writer.append(*make.batch([make.document("new", "a question")]))
@@ -434,22 +434,18 @@ def test_fifty_reloads_under_load_fail_no_query_and_mix_no_generations(memory_pa
     assert len(seen) > 5
 
 
-def test_the_probe_gives_both_scores_and_how_frequent_the_terms_are(make, writer, reader) -> None:
+def test_hits_have_both_scores_and_terms_their_frequency(make, writer, reader) -> None:
     writer.append(
         *make.batch([*make.many(10), make.document("a", "ferrets sleeping", url="https://x.org/", title="Mustelids")])
     )
-    generation = writer.publish()
-    probe = reader.probe(
-        "ferrets", make.vector("ferrets sleeping"), 5, ["ferret", "sleeps", "alpha", "absent", "mustelid"]
-    )
-    assert probe.generation == generation.name
-    assert probe.document_frequency == {"ferret": 1, "sleeps": 1, "alpha": 10, "absent": 0, "mustelid": 1}
-    best = probe.hits[0]
-    assert (best.document_id, best.title, best.fetched_at) == ("a", "Mustelids", make.now)
-    assert best.dense_similarity == pytest.approx(1, abs=1e-5)
-    assert best.lexical_score is not None
-    assert all(hit.dense_similarity is not None for hit in probe.hits)
-    assert reader.document_frequency(["alpha"]) == {"alpha": 10}
+    writer.publish()
+    frequency = reader.document_frequency(["ferret", "sleeps", "alpha", "absent", "mustelid"])
+    assert frequency == {"ferret": 1, "sleeps": 1, "alpha": 10, "absent": 0, "mustelid": 1}
+    hits = reader.find_hits("ferrets", make.vector("ferrets sleeping"), 5)
+    assert hits[0].document_id == "a"
+    assert hits[0].similarity == pytest.approx(1, abs=1e-5)
+    assert hits[0].lexical_score is not None
+    assert all(hit.similarity is not None for hit in hits)
     assert set(reader.documents(["a", "none"])) == {"a"}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from sluice.memory.embedded.outside import folder_of_model
 from sluice.memory.embedded.vectors import WORDS_ALONE
 from sluice.memory.qdrant_schema import collection_name
 from sluice.memory.upkeep import Upkeep
-from tests.support.memory.facts import START, learning, record, state_of
+from tests.support.memory.facts import learning, record, state_of
 from tests.support.memory.index import CountingModel, local_index
 
 AUTH = collection_name("/p", "auth")
@@ -166,7 +165,7 @@ def test_another_features_documents_are_in_another_collection(tmp_path: Path) ->
 
 
 def test_the_relevance_of_words_alone_grows_with_their_score() -> None:
-    hit = RawHit("c", "d", None, None, (), "t", "en", None, 10.0, START, None)
+    hit = RawHit("d", None, 10.0)
     assert relevance(hit, has_vectors=False) == 0.5
-    assert relevance(replace(hit, lexical_score=30.0), has_vectors=False) == 0.75
-    assert relevance(replace(hit, dense_similarity=-0.5, lexical_score=None), has_vectors=True) == 0
+    assert relevance(hit._replace(lexical_score=30.0), has_vectors=False) == 0.75
+    assert relevance(RawHit("d", -0.5, None), has_vectors=True) == 0

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.gate.sentences import LONGEST_SENTENCE, choose_sentences, split_sentences
 from sluice.contracts.gate import QueryTerm
-from sluice.gate.probe import LONGEST_SENTENCE, TermFinder, choose_sentences, split_sentences
+from sluice.gate.probe import TermFinder
 from sluice.index.terms.analysis import analyse
 from tests.unit.gate.samples import passage
 
