@@ -124,7 +124,7 @@ _REVOKE = (
 
 
 class KeysTable(LedgerPart):
-    """Insert, list, find and revoke keys."""
+    """Insert, list and revoke keys."""
 
     def insert(self, key_id: str, key_hash: str, name: str, role: str, corpora: Sequence[str] = ()) -> None:
         """Record a key. Raises `Conflict` if its id or its hash is recorded already."""
@@ -147,12 +147,6 @@ class KeysTable(LedgerPart):
     def agents(self) -> frozenset[str]:
         """Return the ids of the agents' keys in force."""
         return frozenset(one.id for one in self.list() if one.role == "agent" and one.revoked_at is None)
-
-    def find(self, key_hash: str) -> KeyRecord | None:
-        """Return the key with this hash, revoked or not."""
-        with self._database.reading() as connection:
-            row = connection.select(api_keys, {"hash": key_hash}).first()
-        return None if row is None else _record(row)
 
     def revoke(self, key_id: str) -> bool:
         """Revoke a key; return False when it was revoked before. Raises `NotFound` if there is no such key."""

@@ -128,7 +128,7 @@ def show(client: SluiceClient, document: str, corpus: str = "default", lines: st
 @alone
 def prompts(name: str | None = None) -> Shown:
     """Prompt templates: what `sluice ask --prompt` makes of an answer."""
-    from sluice.trust.prompts.catalogue import template_named, templates
+    from sluice.trust.prompts.build import template_named, templates
 
     if name is None:
         named = templates().items()

@@ -30,7 +30,7 @@ from sluice.ledger.events.outbox import NO_KEY, run_baggage
 from sluice.ledger.ledger import CreatedRun, NewRun
 from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel.context import current_traceparent
-from sluice.trust.prompts.catalogue import template_named
+from sluice.trust.prompts.build import template_named
 from sluice.workers.context import Context
 from sluice.workers.runtime.backpressure import DiskRoom
 from sluice.workers.runtime.negative_list import without_forgotten

@@ -32,8 +32,7 @@ from sluice.index.search.compose_answer import compose_answer
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS
 from sluice.ingest.embed.tokens import count_tokens
 from sluice.otel import metrics
-from sluice.trust.prompts.build import build, least_tokens
-from sluice.trust.prompts.catalogue import template_named
+from sluice.trust.prompts.build import build, least_tokens, template_named
 from sluice.workers.broker.direct_query import bad_reply, good_reply
 from sluice.workers.broker.transport import ReadRequest
 from sluice.workers.context import Context

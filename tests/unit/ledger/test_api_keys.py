@@ -8,19 +8,18 @@ from sluice.contracts.errors import Conflict, NotFound
 from tests.support.ledger_story import Story
 
 
-def test_a_key_is_found_by_its_hash_with_what_it_may_do(story: Story) -> None:
+def test_a_key_is_listed_with_what_it_may_do(story: Story) -> None:
     keys = story.ledger.keys
     keys.insert("key_1", "h1", "ci", "agent", ["docs", "code"])
-    found = keys.find("h1")
-    assert found is not None
-    assert (found.id, found.name, found.role, found.corpora, found.revoked_at) == (
+    [found] = keys.list()
+    assert (found.id, found.hash, found.name, found.role, found.corpora, found.revoked_at) == (
         "key_1",
+        "h1",
         "ci",
         "agent",
         ("docs", "code"),
         None,
     )
-    assert keys.find("h2") is None
     with pytest.raises(Conflict):
         keys.insert("key_1", "h9", "again", "agent")
 

@@ -16,8 +16,7 @@ from sluice.contracts.index import Answer, Citation
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import PromptMessage, RetrievedChunk
 from sluice.text.words import estimate_tokens
-from sluice.trust.prompts.build import build, least_tokens
-from sluice.trust.prompts.catalogue import template_named, templates
+from sluice.trust.prompts.build import build, least_tokens, template_named, templates
 
 GOLDEN = Path(__file__).parent / "golden"
 NONCE = "0f1e2d3c4b5a6978"
