@@ -62,7 +62,7 @@ class QuerySettings(Value):
 
     lexical_weight: Annotated[float, Field(ge=0)] = 0.014
     """Weight of a BM25 score in the weighted sum, beside the signed square of the cosine. It belongs to the cosines of
-    the local model; `sluice eval --fit-fusion` finds it for another. docs/decisions/0012-fusion.md has the curve."""
+    the local model; `sluice eval --fit` finds it for another. docs/decisions/0012-fusion.md has the curve."""
     graph_weight: Annotated[float, FIXED] = 1.0
     """Weight in that sum of a passage's nearness in the graph to the passages found, in [0, 1]; used by the strategy
     hybrid_graph alone. docs/decisions/0028-graph-retrieval.md has the curve."""

@@ -302,16 +302,20 @@ class Asked:
     """Returns how well a text matches the question, token by token; None where the model does not tell."""
     prior: float = 0.0
     """Shift by the corpus's own outcomes (`fit_prior`)."""
+    fitted: Formula | None = None
+    """Weights that were fitted to the cosines of another model; it knows whatever languages it was fitted in."""
 
     @property
     def may_drop(self) -> bool:
         """Whether passages of low confidence may be left out: not where other vectors found what the words do not
         show."""
-        return is_calibrated(self.model_fingerprint)
+        return self.fitted is not None or is_calibrated(self.model_fingerprint)
 
     def is_known_language(self, passage: RetrievedChunk) -> bool:
         """Return whether question and passage are in the language of the model, by the passage's recorded language and
         its beginning."""
+        if self.fitted is not None:
+            return True
         code = (passage.language or ENGLISH).partition("-")[0].lower()
         is_natural = len(code) == len(ENGLISH)  # the names of programming languages are longer
         is_foreign = is_natural and code != ENGLISH and not self.may_be_english(passage.text[:READ_CHARACTERS])
@@ -377,9 +381,9 @@ def _log_odds(chunks: Sequence[RetrievedChunk], asked: Asked, known: Sequence[bo
     meter, count = CoverageMeter(asked.words, asked.rarest, asked.analyse), asked.chunk_count
     shares = [meter.share(chunk) for chunk in chunks]
     shifts = [-NUMBER_SHIFT * meter.misses_number(chunk) for chunk in chunks]
-    by_model = [is_known and asked.may_drop for is_known in known]
+    by_model, by_meaning = [is_known and asked.may_drop for is_known in known], asked.fitted or BY_MEANING
     odds = [
-        BY_MEANING.log_odds(1.0 - chunk.dense_distance, share, count) + shift
+        by_meaning.log_odds(1.0 - chunk.dense_distance, share, count) + shift
         if is_by_model and chunk.dense_distance is not None
         else BY_WORDS.log_odds(0.0, share, count) + shift
         for chunk, share, shift, is_by_model in zip(chunks, shares, shifts, by_model, strict=True)

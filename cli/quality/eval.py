@@ -37,7 +37,6 @@ from sluice.evaluation.retrieval.cases import (
     read_questions,
     sample_cases,
 )
-from sluice.evaluation.retrieval.fit_fusion import fit_lexical_weight
 from sluice.evaluation.retrieval.measures import require_library
 from sluice.evaluation.retrieval.report import (
     MAX_DROP,
@@ -57,6 +56,8 @@ from sluice_client.errors import Forbidden
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from sluice.workers.training.fit_model import Fitted
 
 REPORT = Path("reports/retrieval-metrics.json")
 
@@ -82,7 +83,7 @@ def retrieval(
     responses: Path | None = None,
     generate: bool = False,
     misses: bool = False,
-    fit_fusion: bool = False,
+    fit: bool = False,
     url: str | None = None,
     api_key: str | None = None,
     timeout: float = 3_600.0,
@@ -90,8 +91,10 @@ def retrieval(
 ) -> Shown:
     """Ask every question by each strategy; print the measures and write the report. `retrieval` may be left out."""
     require_library()
-    if fit_fusion and strategy and not set(strategy) >= set(TEXT_STRATEGIES):
-        raise InvalidInput("strategy", "--fit-fusion needs the answers by bm25, vector and hybrid", "leave it out")
+    if fit and strategy and not set(strategy) >= set(TEXT_STRATEGIES):
+        raise InvalidInput("strategy", "--fit needs the answers by bm25, vector and hybrid", "leave it out")
+    if fit and url:
+        raise InvalidInput("url", "--fit reads and writes the instance of this machine", "leave it out")
     asked = _questions(path, corpus, questions)
     # Retried attempts are not logged; the last failure becomes the error.
     configure("sluice-cli", quiet(configured().telemetry, "error"))
@@ -99,7 +102,7 @@ def retrieval(
         answered_by = server_version(client)
         fed = _fed(client, asked, timeout, progress) if asked.collection and ingest else None
         _require_content(client, asked)
-        answers = _answers(client, asked, strategy or TEXT_STRATEGIES, at_once, progress, with_scores=fit_fusion)
+        answers = _answers(client, asked, strategy or TEXT_STRATEGIES, at_once, progress, with_scores=fit)
         hit_rate = _cache_hit_rate(client)
         judged = judge_responses(client, asked.corpus, answers, responses, generate=generate)
     subject = Subject(
@@ -114,10 +117,10 @@ def retrieval(
     write_report(report, output)
     for unknown in list_unknown(report):
         warn(unknown)
-    fit = fit_lexical_weight(answers) if fit_fusion else None
+    fits = _fit(asked, answers) if fit else None
     once_a_question = {"values"} if misses else {"values", "misses"}
     summary = report.model_dump(mode="json", exclude={"strategies": {"__all__": once_a_question}})
-    fitted = {"fit": fit.model_dump(mode="json")} if fit else {}
+    fitted = {"fit": fits.model_dump(mode="json")} if fits else {}
     value = {"report": str(output), **summary, **fitted}
 
     def draw() -> None:
@@ -126,10 +129,8 @@ def retrieval(
             say(f"note {note}")
         for name, part in report.strategies.items() if misses else ():
             print_table(*tables.misses_table(name, part.misses))
-        if fit:
-            print_table(*tables.fit_table(fit))
-            for line in tables.write_fit(fit):
-                say(line)
+        for line in fits.lines() if fits else ():
+            say(line)
         say(f"report: {output}")
 
     return Shown(value, draw)
@@ -154,6 +155,15 @@ def install_ragas() -> Shown:
     folder = configured().data_dir / FOLDER
     install(folder)
     return Shown({"installed": str(folder)}, f"installed in {folder}")
+
+
+def _fit(asked: _Questions, answers: Sequence[Answered]) -> Fitted:
+    from sluice.workers.steps.retrieve import Retriever
+    from sluice.workers.training.fit_model import fit_model
+    from sluice.workers.wiring.inject import assemble
+
+    with session() as context:
+        return fit_model(assemble(Retriever, context), asked.corpus, asked.cases, answers)
 
 
 def _questions(path: Path, corpus: str | None, most: int | None) -> _Questions:

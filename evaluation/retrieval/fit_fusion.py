@@ -1,8 +1,10 @@
-"""Fits the weight of BM25 in the weighted sum (`query.lexical_weight`) to questions with known answers.
+"""Fits the weights of one embedding model to questions with known answers: of BM25 beside its cosines
+(`query.lexical_weight`), and of its cosines in the confidence of passages.
 
-The default belongs to the cosines of the local model. Another model's may lie closer together or higher, and then the
-same BM25 weighs more or less beside them. The candidates of both retrievers are reordered by every weight of a grid,
-which needs no further queries; the weight is chosen on each half of the questions and measured on the other.
+The defaults belong to the cosines of the local model. Another model's may lie closer together or higher, and then the
+same BM25 weighs more or less beside them, and the same cosine tells less or more. The candidates of both retrievers are
+reordered by every weight of a grid, which needs no further queries; each weight is chosen on a half of the questions
+and measured on the other.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput
@@ -38,29 +41,14 @@ class ScoredQuestion:
     chunks: tuple[ScoredChunk, ...]
 
 
-class CurvePoint(Value):
-    """The mean nDCG@10 of all questions with one weight."""
-
-    lexical_weight: float
-    ndcg: float
-
-
-class HalfFit(Value):
-    """The weight chosen on one half of the questions, and on the other half its mean nDCG@10 and the best weight's."""
-
-    lexical_weight: float
-    other_half_ndcg: float
-    other_half_best_ndcg: float
-
-
 class FusionFit(Value):
-    """The fitted weight, its curve, and its validation on halves."""
+    """The fitted weight and its mean nDCG@10; and for each half of the questions the mean of the weight chosen on the
+    other half, and of the best one."""
 
     lexical_weight: float
     question_count: int
     ndcg: float
-    curve: tuple[CurvePoint, ...]
-    halves: tuple[HalfFit, HalfFit]
+    halves: tuple[tuple[float, float], ...]
 
 
 def fit_lexical_weight(answers: Iterable[Answered]) -> FusionFit:
@@ -75,15 +63,13 @@ def fit_lexical_weight(answers: Iterable[Answered]) -> FusionFit:
     in_first = np.array([hashlib.sha256(one.case.id.encode()).digest()[0] % 2 == 0 for one in questions])
     if in_first.all() or not in_first.any():
         in_first = np.arange(len(questions)) % 2 == 0
-    parts = (by_weight, by_weight[:, in_first], by_weight[:, ~in_first])
-    whole, first, second = (part.mean(axis=1).tolist() for part in parts)
+    whole, first, second = (by_weight[:, part].mean(axis=1) for part in (slice(None), in_first, ~in_first))
     best = choose_weight(whole)
     return FusionFit(
-        lexical_weight=_rounded(WEIGHTS[best]),
+        lexical_weight=float(f"{WEIGHTS[best]:.2g}"),
         question_count=len(questions),
         ndcg=whole[best],
-        curve=tuple(CurvePoint(lexical_weight=_rounded(w), ndcg=mean) for w, mean in zip(WEIGHTS, whole, strict=True)),
-        halves=(_half(first, second), _half(second, first)),
+        halves=((first[choose_weight(second)], first.max()), (second[choose_weight(first)], second.max())),
     )
 
 
@@ -120,9 +106,9 @@ def ndcg(relevant: Mapping[str, int], names: Iterable[str]) -> float:
     return _gain(grades) / _gain(sorted(relevant.values(), reverse=True))
 
 
-def choose_weight(means: Sequence[float]) -> int:
+def choose_weight(means: Sequence[float] | NDArray[np.float64]) -> int:
     """Return the middle of the equally good weights around the best: there small changes have no effect."""
-    best = max(range(len(means)), key=means.__getitem__)
+    best = int(np.argmax(means))
     low = high = best
     while low > 0 and means[low - 1] >= means[best] - EQUAL:
         low -= 1
@@ -152,18 +138,5 @@ def _lowest(strategy: Strategy, scores: Sequence[ScoredChunk]) -> float:
     return (last.cosine if strategy is Strategy.VECTOR else last.lexical_score) or 0.0
 
 
-def _half(chosen_on: Sequence[float], measured_on: Sequence[float]) -> HalfFit:
-    chosen = choose_weight(chosen_on)
-    return HalfFit(
-        lexical_weight=_rounded(WEIGHTS[chosen]),
-        other_half_ndcg=measured_on[chosen],
-        other_half_best_ndcg=max(measured_on),
-    )
-
-
 def _gain(grades: Sequence[int]) -> float:
     return sum(grade / math.log2(place + 2) for place, grade in enumerate(grades[:HIT_DEPTH]))
-
-
-def _rounded(weight: float) -> float:
-    return float(f"{weight:.2g}")

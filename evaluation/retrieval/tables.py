@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from sluice.evaluation.report import Table
 from sluice.evaluation.retrieval.ask import Miss
-from sluice.evaluation.retrieval.fit_fusion import FusionFit
 from sluice.evaluation.retrieval.measures import DEPTH, HEADLINES, MEASURES
 from sluice.evaluation.retrieval.report import Change, Comparison, Mean, Report
 
@@ -52,26 +51,6 @@ def write_notes(report: Report) -> Iterator[str]:
                 f"{strategy}: {part.truncated_count} questions found fewer than {DEPTH} documents in the "
                 f"{report.top_k} chunks that may be asked for, so recall@{DEPTH} may be higher than it shows"
             )
-
-
-def fit_table(fit: FusionFit) -> Table:
-    """Return a row for each weight tried."""
-    chosen = fit.lexical_weight
-    rows = tuple(
-        (f"{point.lexical_weight:g}", f"{point.ndcg:.4f}", "chosen" if point.lexical_weight == chosen else "")
-        for point in fit.curve
-    )
-    return Table(f"{fit.question_count} questions by the weight of BM25", ("lexical_weight", "nDCG@10", ""), rows)
-
-
-def write_fit(fit: FusionFit) -> Iterator[str]:
-    """Yield the weight's results on questions that it was not chosen on, and the lines that set it."""
-    for half in fit.halves:
-        yield (
-            f"{half.lexical_weight:g}, chosen on a half of the questions, has {half.other_half_ndcg:.4f} on the other, "
-            f"where the best weight has {half.other_half_best_ndcg:.4f}"
-        )
-    yield f"for sluice.toml:\n\n[query]\nlexical_weight = {fit.lexical_weight:g}\n"
 
 
 def misses_table(strategy: str, misses: tuple[Miss, ...]) -> Table:

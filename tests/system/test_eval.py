@@ -94,7 +94,9 @@ def test_the_same_corpus_is_asked_again_without_ingesting_and_differs_in_nothing
     assert "only in one of the reports: hybrid, vector" in compared.stdout
 
 
-def test_the_weight_of_the_words_is_fitted_to_the_questions_and_told_as_a_line_of_settings(evaluated: Instance) -> None:
+def test_the_weights_of_a_model_are_fitted_to_the_questions_and_those_of_the_local_one_are_told(
+    evaluated: Instance,
+) -> None:
     asked_of = {"lease": "how is a lease renewed", "blob": "where is a blob kept", "gate": "what does the gate weigh"}
     lines = [
         {"id": f"{name}{turn}", "query": f"{question} ({turn})", "relevant": [name]}
@@ -102,13 +104,12 @@ def test_the_weight_of_the_words_is_fitted_to_the_questions_and_told_as_a_line_o
         for turn in range(8)
     ]
     (evaluated.folder / "fit.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    options = ("fit.jsonl", "-c", "eval-tiny", "-o", "fit.json", "--fit-fusion")
+    options = ("fit.jsonl", "-c", "eval-tiny", "-o", "fit.json", "--fit")
     fit = asked(evaluated, *options)["fit"]
-    assert (fit["question_count"], fit["ndcg"], len(fit["halves"])) == (24, 1.0, 2)
-    assert min(point["ndcg"] for point in fit["curve"]) <= 1.0
+    assert (fit["fusion"]["question_count"], fit["fusion"]["ndcg"], fit["written"]) == (24, 1.0, None)
     told = evaluated.sluice("eval", *options)
     assert told.returncode == 0, told.stdout + told.stderr
-    assert f"[query]\nlexical_weight = {fit['lexical_weight']:g}" in told.stdout
+    assert "built in, not written" in told.stdout
     refused = evaluated.sluice("eval", *options, "--strategy", "bm25")
     assert refused.returncode != 0
     assert "strategy" in refused.stderr

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import structlog
@@ -32,6 +32,7 @@ from sluice.index.search.compose_answer import compose_answer
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS
 from sluice.ingest.embed.tokens import count_tokens
 from sluice.otel import metrics
+from sluice.trust.confidence import Asked
 from sluice.trust.prompts.build import build, least_tokens, template_named
 from sluice.workers.broker.direct_query import bad_reply, good_reply
 from sluice.workers.broker.transport import ReadRequest
@@ -111,11 +112,19 @@ class Retriever(Step):
         if wanted.strategy is Strategy.HYBRID_GRAPH and "graph" in flags_off:
             ranked = _with_metadata(ranked, graph=GraphUse(abstained=GRAPH_FLAG_OFF))
         top_passages = self.readers.top_passages(query.corpus)
-        asked = None  # nothing was found to judge by the question
-        if ranked.chunks:
-            match_tokens, prior = self.embedding.match_tokens, self.priors.of(query.corpus)
-            asked = describe_question(query, ranked, reader.stats(), reader.document_frequency, match_tokens, prior)
+        asked = self._described(query, ranked, reader) if ranked.chunks else None
         return apply_trust(ranked, query, self.settings.trust, asked, top_passages), spend, reader
+
+    def measure(self, query: Query) -> tuple[Retrieval, Asked]:
+        """Return what is found before anything is left out, and the question as its corpus sees it."""
+        ranked, _, reader = self._searched(query)
+        return ranked, self._described(query, ranked, reader)
+
+    def _described(self, query: Query, ranked: Retrieval, reader: Reader) -> Asked:
+        stats, prior = reader.stats(), self.priors.of(query.corpus)
+        asked = describe_question(query, ranked, stats, reader.document_frequency, self.embedding.match_tokens, prior)
+        fit = self.readers.fits.of(asked.model_fingerprint)
+        return asked if fit is None else replace(asked, fitted=fit.confidence)
 
     def _searched(self, query: Query) -> tuple[Retrieval, Spend, Reader]:
         """Return the result, the cost of embedding the query, and the reader that found it: twice if the corpus got

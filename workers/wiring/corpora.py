@@ -29,6 +29,7 @@ from sluice.workers.runtime.observers import count_fallback
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.graphs import NotSearched, is_graphed
 from sluice.workers.wiring.inject import Step
+from sluice.workers.wiring.models import ModelFits
 
 if TYPE_CHECKING:
     from sluice.index.local.reader import IndexReader
@@ -48,6 +49,9 @@ HANDOVER_SECONDS = 1.0
 
 FALLBACK_FOLDER = ".fallback"
 """Folder below the index root of the corpora's second indices: their chunks with vectors of the local model."""
+
+FITTED_FOLDER = "fitted-models"
+"""Folder below the data directory of the weights that `sluice eval --fit` wrote."""
 
 LEDGER_SECONDS = 10.0
 """Seconds for which what the ledger knows of all corpora is not read again."""
@@ -149,6 +153,8 @@ class CorpusReaders:
             self.beside = CorpusReaders(settings, collections, reranker, lambda _: no_graph, truth, beside)
         self._collections, self._reranker, self._graph, self._truth = collections, reranker, graph, truth
         self._trust = source_trust_of(settings.trust)
+        self.fits = ModelFits(settings.data_dir / FITTED_FOLDER)
+        """The weights that were fitted for models of embedding endpoints."""
         self._open = PerCorpus(self._new)
         self._top_passages: dict[str, TopPassages] = {}
         self._compared: dict[str, tuple[int, int, bool]] = {}
@@ -220,18 +226,21 @@ class CorpusReaders:
 
     def _new(self, corpus: str) -> Reader:
         settings = self._settings
+        query, fit = settings.query, self.fits.of(fingerprint_of_corpus(settings.embed, corpus))
+        if fit is not None and self.beside is not None and "lexical_weight" not in query.model_fields_set:
+            query = query.model_copy(update={"lexical_weight": fit.lexical_weight})
         if settings.index.engine == "qdrant":
             from sluice.index.qdrant.reader import QdrantReader
 
             collection = self._collections.of(corpus)
-            return QdrantReader(collection, corpus, settings.query, self._reranker(), self._trust)
+            return QdrantReader(collection, corpus, query, self._reranker(), self._trust)
         from sluice.index.local.reader import IndexReader
 
         why = settings.graph_hindrance
         return IndexReader(
             self._root,
             corpus,
-            settings.query,
+            query,
             self._reranker(),
             self._trust,
             on_fallback=count_fallback,

@@ -11,14 +11,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import structlog
+from pydantic import Field
 from tokenizers import Tokenizer
 
+from sluice.contracts.base import Value
 from sluice.contracts.budget import Ceilings, Spend
 from sluice.contracts.document import ChunkedDocument
 from sluice.contracts.errors import Corrupted, InvalidSetting, Unavailable
+from sluice.disk.durable import replace_file
 from sluice.gate.profile import Profile
 from sluice.index.search.onnx_scorer import OnnxScorer
 from sluice.index.search.reranker import HttpScorer, Post, Reranker, Scorer
@@ -30,6 +35,7 @@ from sluice.ingest.embed.minilm import FINGERPRINTS, MiniLM
 from sluice.ingest.embed.port import Embedded, Embedder, InFront, Vectors
 from sluice.ingest.settings import EmbedSettings
 from sluice.otel import metrics
+from sluice.trust.confidence import Formula
 from sluice.trust.guard.guard import ModelGuard, RuleGuard
 from sluice.trust.inspect import Inspector
 from sluice.trust.private.patterns import build_finder
@@ -129,6 +135,43 @@ class EmbeddingService:
                     for intent, texts in profile.prototypes().items()
                 }
             return self._prototypes[key]
+
+
+class ModelFit(Value):
+    """The weights of one embedding model, fitted by `sluice eval --fit`."""
+
+    fingerprint: str
+    lexical_weight: Annotated[float, Field(ge=0)]
+    confidence: Formula
+    """The log-odds that a passage answers, by the model's cosine."""
+
+
+class ModelFits:
+    """The fitted weights of an instance, in a file each. Those of another model than asked for are never returned."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._known = folder, dict[str, ModelFit | None]()
+
+    def of(self, fingerprint: str | None) -> ModelFit | None:
+        """Return the weights of a model as they were when this process first asked for them; None without any."""
+        if fingerprint is None:
+            return None
+        if fingerprint not in self._known:
+            path, found = self._path(fingerprint), None
+            if path.exists():
+                found = ModelFit.model_validate_json(path.read_bytes())
+            self._known[fingerprint] = found if found is not None and found.fingerprint == fingerprint else None
+        return self._known[fingerprint]
+
+    def write(self, fit: ModelFit) -> Path:
+        """Write the weights of a model in place of its former ones; return the file."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._path(fit.fingerprint)
+        replace_file(path, fit.model_dump_json(indent=1).encode())
+        return path
+
+    def _path(self, fingerprint: str) -> Path:
+        return self._folder / f"{sha256(fingerprint.encode()).hexdigest()[:16]}.json"
 
 
 class GuardedInspection:
