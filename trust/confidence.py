@@ -331,6 +331,8 @@ def judge(found: Retrieval, asked: Asked, sources: Mapping[str, str] = MappingPr
         return found
     known = [asked.is_known_language(chunk) for chunk in found.chunks]
     odds, raised = _log_odds(found.chunks, asked, known)
+    if found.metadata.graph and found.metadata.graph.is_asked_for:
+        odds, raised = [_by_graph(chunk, own) for chunk, own in zip(found.chunks, odds, strict=True)], 0.0
     judged = _judge_passages(found, asked, odds)
     sure = {chunk.chunk_id: chunk.confidence or 0.0 for chunk in judged}
     surer = {one for one, source in sources.items() if sure.get(one, 0.0) > sure.get(source, 1.0)}
@@ -405,6 +407,14 @@ def _log_odds(chunks: Sequence[RetrievedChunk], asked: Asked, known: Sequence[bo
     most = shifted + shifts[best]
     odds = [min(own, most) if is_by_model else own for own, is_by_model in zip(odds, by_model, strict=True)]
     return [*odds[:best], most, *odds[best + 1 :]], shifted - plain
+
+
+def _by_graph(chunk: RetrievedChunk, log_odds: float) -> float:
+    """Return the log-odds of a passage where the question asks for what is related to a thing that it names: those of
+    the graph (`graph.arm.likelihood`); a passage that the graph does not reach hardly answers."""
+    likely = UNLIKELY if chunk.graph_score is None else min(chunk.graph_score, 1.0 - 1e-6)
+    own = math.log(likely / (1.0 - likely))
+    return own if chunk.graph_score is not None else min(own, log_odds)
 
 
 def _site(chunk: RetrievedChunk, asked: Asked) -> str | None:

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from bench.append_documents import append_documents
 from sluice.contracts.document import Document, DocumentFacts
-from sluice.contracts.graph.model import DocumentRow, GraphArm, GraphDocument
+from sluice.contracts.graph.model import DocumentRow, GraphArm
 from sluice.graph.arm import Arm
 from sluice.graph.extract.extract import extract_edges
 from sluice.graph.generations.publish import publish
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
-from sluice.index.search.passages import join_chunks
 from sluice.index.settings import QuerySettings
 from sluice.ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from sluice.ingest.embed.minilm import MiniLM, Precision
+from sluice.workers.wiring.graph_documents import graph_document
 from tests.support.repository import MODELS
 
 CORPUS = "bench"
@@ -49,8 +49,5 @@ def publish_graph(root: Path, folder: Path) -> GraphArm:
 
 
 def _row(facts: DocumentFacts, reader: IndexReader) -> DocumentRow:
-    text = join_chunks(reader.chunks(facts.document_id)).text
-    document = GraphDocument(
-        facts.document_id, facts.file_path, facts.url, facts.title, facts.language, text, facts.metadata
-    )
-    return DocumentRow(facts.document_id, facts.file_path, facts.url, facts.title, extract_edges(document))
+    edges = extract_edges(graph_document(facts, list(reader.chunks(facts.document_id))))
+    return DocumentRow(facts.document_id, facts.file_path, facts.url, facts.title, edges)

@@ -212,20 +212,23 @@ class GraphCandidate(NamedTuple):
 
 class Expansion(NamedTuple):
     """The passages that a walk reached, best first, each once; or the reason why there are none. `is_asked_for`: the
-    question requests things related to its subject, so the subject itself is not the answer."""
+    question requests things related to its subject, so that itself is not the answer; `is_named`: and names it."""
 
     candidates: Sequence[GraphCandidate] = ()
     abstained: str = ""
     generation: str | None = None
     is_asked_for: bool = False
+    is_named: bool = False
 
 
 class GraphUse(Value):
     """The graph's contribution to one search. `candidates` counts the passages that it reached. `abstained` is the
-    reason why there are none; if `generation` is also None, there was no graph to walk."""
+    reason why there are none; if `generation` is also None, there was no graph to walk. `is_asked_for`: the question
+    requests what is related to a thing that it names."""
 
     candidates: Annotated[int, Field(ge=0)] = 0
     abstained: str = ""
+    is_asked_for: Switch = False
     generation: str | None = None
     duration_ms: float = 0.0
 

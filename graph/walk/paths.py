@@ -145,6 +145,11 @@ class Trails:
             return Passage(vertex, (step.first or None) if step is not None and step.is_reverse else None)
         return None
 
+    def only_step(self, vertex: int) -> Step | None:
+        """Return the step by which a vertex was reached from what the question names; None where there were more."""
+        step, origin = self._seeds.get(vertex, (-1, 0))
+        return None if step < 0 or self._starts[origin].label is NodeLabel.DOCUMENT else self._view.step(step)
+
     def path(self, vertex: int) -> GraphPath:
         """Return the edges by which a vertex was reached."""
         numbers: list[tuple[int, int]] = []

@@ -57,10 +57,17 @@ def names_in(question: str) -> list[Named]:
     for match in _DOTTED.finditer(rest):
         if not _ABBREVIATION.fullmatch(match[0]):
             add(_dots(match[0]), "symbol", match.start())
+    rest = _DOTTED.sub(_blank, rest)
     for match in _WORD.finditer(rest):
         if _is_identifier(match[0], rest[match.end() : match.end() + 1]):
             add(match[0], "symbol", match.start())
     return sorted(found, key=lambda named: (found[named], named))[:MOST_NAMES]
+
+
+def plain_name(question: str) -> Named | None:
+    """Return the word that a request like `callers of style` is about: all others say what it asks for."""
+    words = [word for word in _WORD.findall(question) if not _ASKS["relation"].fullmatch(word.lower())]
+    return Named(words[0], "symbol") if len(words) == 1 else None
 
 
 def _is_identifier(word: str, following: str) -> bool:
@@ -98,16 +105,31 @@ _QUOTATION = re.compile(r"[\"“][^\"“”]*[\"”]")
 
 @lru_cache(maxsize=1_000)
 def wanted_by(question: str) -> Wanted:
-    """Return the direction and kind that a question asks for, by its shortest clause that has a relation."""
+    """Return the direction and kind that a question asks for."""
+    clause = asking_clause(question)
+    if not clause:
+        return Wanted()
+    is_back = _is_back(clause)
+    is_base = bool(_ASKS["base"].search(clause))
+    return Wanted(
+        is_back, None if is_base else _kind(clause, is_back=bool(is_back)), is_base, bool(_ASKS["far"].search(clause))
+    )
+
+
+@lru_cache(maxsize=1_000)
+def asking_clause(question: str) -> str:
+    """Return the shortest clause that has a relation, in lower case; empty where none has."""
     clauses = _CLAUSES.split(_QUOTATION.sub(" it ", question.lower()))
-    for clause in sorted((clause for clause in clauses if len(clause) <= _LONGEST_CLAUSE), key=len):
-        is_back_first = _ASKS["back_first"].search(clause)
-        is_forward = not is_back_first and _ASKS["forward"].search(clause)
-        if is_forward or is_back_first or _ASKS["back"].search(clause):
-            is_base = bool(_ASKS["base"].search(clause))
-            kind = None if is_base else _kind(clause, is_back=not is_forward)
-            return Wanted(not is_forward, kind, is_base, bool(_ASKS["far"].search(clause)))
-    return Wanted()
+    short = sorted((clause for clause in clauses if len(clause) <= _LONGEST_CLAUSE), key=len)
+    return next((clause for clause in short if _is_back(clause) is not None), "")
+
+
+def _is_back(clause: str) -> bool | None:
+    if _ASKS["back_first"].search(clause):
+        return True
+    if _ASKS["forward"].search(clause):
+        return False
+    return True if _ASKS["back"].search(clause) else None
 
 
 def _kind(clause: str, *, is_back: bool) -> Kind | None:

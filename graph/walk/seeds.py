@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sluice.contracts.graph.model import EdgeType, GraphHit, NodeLabel
 from sluice.graph.generations.fold import REVERSE
 from sluice.graph.generations.view import GraphView
-from sluice.graph.walk.nodes import document_name, documents_at, is_called, keys_of_path
+from sluice.graph.walk.nodes import document_name, documents_at, keys_of_path, nodes_named
 from sluice.graph.walk.push import OTHER_WAY, Seeds
-from sluice.graph.walk.question import Named, Wanted, names_in, wanted_by
+from sluice.graph.walk.question import Named, Wanted, asking_clause, names_in, plain_name, wanted_by
 
 USERS_WEIGHT = 1.0
 """Weight of references to the definitions that begin in a passage; the passage's own references have 1."""
@@ -133,7 +133,6 @@ _LAST_LINE = 1_000_000
 MOST_HITS = 10
 MOST_DEFINERS = 16
 """Most definitions that one name of a question may mean; more say nothing."""
-_MOST_NODES = 512
 
 
 class Start(NamedTuple):
@@ -150,6 +149,8 @@ class Begun(NamedTuple):
     starts: list[Start]
     reason: str
     """The reason that there are no seeds; empty where there are some."""
+    subjects: frozenset[int] = frozenset()
+    """What the question names, and asks for relatives of."""
 
 
 class _Collected:
@@ -180,7 +181,10 @@ def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
     collected = _Collected()
     reasons: list[str] = []
     wanted = wanted_by(question)
-    named = [(entry, _meant(view, entry)) for entry in names_in(question)]
+    names = names_in(question)
+    if not names and wanted.is_back is not None and (plain := plain_name(question)):
+        names = [plain]
+    named = [(entry, _meant(view, entry)) for entry in names]
     known = [(entry, vertices) for entry, vertices in named if 0 < len(vertices) <= MOST_DEFINERS]
     if any(len(vertices) > MOST_DEFINERS for _, vertices in named):
         reasons.append("what the question names has too many definitions")
@@ -189,7 +193,9 @@ def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
         origin = collected.begin(label, entry.text)
         weight = NAMED_WEIGHT if wanted.is_back is None else NAMED_WEIGHT_IF_ASKED
         _add_named(view, collected, vertices, weight / len(known), origin, wanted)
-    for hit, share in _shares(hits):
+    clause = asking_clause(question)
+    subjects = frozenset(one for entry, own in known if entry.text.lower() in clause for one in own)
+    for hit, share in _shares(() if subjects else hits):  # what was found is about the subject, which is known
         document = view.find(NodeLabel.DOCUMENT, hit.document_id)
         if document is None:
             reasons.append("a passage is of a document that the graph does not have")
@@ -205,7 +211,7 @@ def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
     )
     if not len(seeds.vertices) and not reasons:
         reasons.append("nothing named, and no edges from what was found")
-    return Begun(seeds, collected.starts, "" if len(seeds.vertices) else reasons[0])
+    return Begun(seeds, collected.starts, "" if len(seeds.vertices) else reasons[0], subjects)
 
 
 def _shares(hits: Sequence[GraphHit]) -> Iterator[tuple[GraphHit, float]]:
@@ -246,8 +252,7 @@ def _add_around(
 def _meant(view: GraphView, named: Named) -> list[int]:
     """Return the vertices that a name of a question can mean."""
     if named.kind == "symbol":
-        last = named.text.rpartition(".")[2]
-        nodes = [node for node in view.named(last, _MOST_NODES) if is_called(view.node(node), named.text)]
+        nodes = nodes_named(view, named.text)
         defined = [vertex for node in nodes for vertex in view.definitions_of(node)]
         return list(dict.fromkeys(defined or (nodes if len(nodes) <= 4 else ())))
     keys = (named.text, f"{named.text}/") if named.kind == "url" else keys_of_path(named.text)

@@ -7,6 +7,7 @@ view lacks or the query's filters exclude are skipped, so a graph that is behind
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ HITS = 2
 (docs/decisions/0028-graph-retrieval.md)."""
 HELD_IF_ASKED = 1
 """Hits that no reached chunk rises above where the question asks for things related to something: these hits are then
-the subject of the question, and not its answer."""
+the subject of the question, and not its answer. None where it names the subject."""
 WEIGHT_IF_ASKED = 2.0
 """Factor of `query.graph_weight` for such a question: words and vectors say little about its answer."""
 MOST_REACHED = 50
@@ -71,9 +72,12 @@ def expand(arm: GraphArm | None, view: View, search: Search, hits: Sequence[Sele
             break
     abstained = found.abstained or ("" if reached else "it leads to nothing that may be found")
     duration_ms = (time.perf_counter() - started) * 1e3
-    use = GraphUse(candidates=len(reached), abstained=abstained, generation=found.generation, duration_ms=duration_ms)
+    facts = GraphUse(candidates=len(reached), abstained=abstained, generation=found.generation, duration_ms=duration_ms)
+    is_named = found.is_asked_for and found.is_named
+    use = facts.model_copy(update={"is_asked_for": is_named})
     held = first[:HELD_IF_ASKED] if found.is_asked_for else first
-    return Expanded(reached, use, min((hit.score for hit in held), default=0.0), found.is_asked_for)
+    ceiling = math.inf if is_named else min((hit.score for hit in held), default=0.0)
+    return Expanded(reached, use, ceiling, found.is_asked_for)
 
 
 def add_reached(

@@ -198,6 +198,7 @@ class GraphPath(Model):  # The edges that connect a result with the start of the
 class GraphUse(Model):  # The graph's contribution to one search
     candidates: int = 0
     abstained: str = ''
+    is_asked_for: bool = False
     generation: str | None = None
     duration_ms: float = 0.0
 

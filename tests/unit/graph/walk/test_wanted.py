@@ -113,3 +113,30 @@ def test_what_is_led_to_weighs_less_where_the_question_asks_for_nothing_related_
 def test_of_a_text_without_end_no_relation_is_looked_for(words: str) -> None:
     assert wanted_by(words * 1_000) == Wanted()
     assert wanted_by(f"{words * 1_000}. who calls parse_header?").is_back is True
+
+
+@pytest.mark.parametrize("question", ["who calls pay?", "callers of shop.till.pay", "where is `pay` called?"])
+def test_callers_come_alone_where_the_question_names_what_they_call(question: str) -> None:
+    view = view_of(
+        File("shop/till.py").defines("pay", 1, 9).refers("shop.cart.Cart", 3),
+        File("shop/cart.py").defines("Cart", 1, 9, "class"),
+        File("shop/view.py").refers("shop.till.pay", 1).defines("show", 3, 9).refers("shop.till.pay", 4),
+        File("docs/till.md").refers("shop.till.pay", 7, origin=Origin.MENTION),
+    )
+    found = expand(view, question, [GraphHit("shop/till.py", 1, 9, 1.0)])
+    assert found.is_named
+    likely = [(one.document_id, one.line) for one in found.candidates if one.score >= 0.7]
+    assert likely == [("shop/view.py", 4)]
+    assert ("shop/till.py", 1) not in [(one.document_id, one.line) for one in found.candidates]
+
+
+def test_pages_about_a_symbol_are_asked_for_by_words_that_name_no_relation() -> None:
+    view = view_of(
+        File("shop/till.py").defines("pay", 1, 9),
+        File("shop/view.py").defines("show", 3, 9).refers("shop.till.pay", 4),
+        File("docs/till.md").refers("shop.till.pay", 7, origin=Origin.MENTION),
+    )
+    found = expand(view, "docs about pay", [])
+    assert found.candidates[0].document_id == "docs/till.md"
+    assert found.candidates[0].score > 0.7
+    assert not expand(view, "how are pages of a book paid?", []).is_asked_for
