@@ -243,6 +243,9 @@ def shift_by_sources(others: int) -> float:
     return SOURCE_SHIFT * min(MOST_SOURCES, others)
 
 
+OF_ANOTHER = 0.25
+"""The most that a passage about another thing of the question's kind has (`trust.others`): shown, and said to answer
+hardly. Of the best passages of six public sets 78 of 4,216 are so, and 9 of these answer."""
 LIMITED_BELOW = 0.7
 """Confidence below which an answer states its limits (ADR Retrieval-Augmented Generation, section 3)."""
 EVEN, UNLIKELY = 0.4, 0.2
@@ -300,6 +303,8 @@ class Asked:
     """Returns the registrable domain of a URL; None for a URL without one."""
     match_tokens: Callable[[str], float | None] = lambda passage: None
     """Returns how well a text matches the question, token by token; None where the model does not tell."""
+    is_about_another: Callable[[str], bool] = lambda passage: False
+    """Returns whether a text is about another thing than the one that the question names."""
     prior: float = 0.0
     """Shift by the corpus's own outcomes (`fit_prior`)."""
     fitted: Formula | None = None
@@ -390,11 +395,14 @@ def _log_odds(chunks: Sequence[RetrievedChunk], asked: Asked, known: Sequence[bo
         else BY_WORDS.log_odds(0.0, share, count) + shift
         for chunk, share, shift, is_by_model in zip(chunks, shares, shifts, by_model, strict=True)
     ]
-    best = max(
-        (place for place, chunk in enumerate(chunks) if by_model[place] and not chunk.is_flood),
-        key=lambda place: odds[place],
-        default=None,
-    )
+    of_another = [asked.is_about_another(_whole(chunk)) for chunk in chunks]
+    most = log_odds_for(OF_ANOTHER)
+    odds = [min(own, most) if is_other else own for own, is_other in zip(odds, of_another, strict=True)]
+    may_be_best = [
+        is_by_model and not is_other and not chunk.is_flood
+        for is_by_model, is_other, chunk in zip(by_model, of_another, chunks, strict=True)
+    ]
+    best = max((place for place, may in enumerate(may_be_best) if may), key=lambda place: odds[place], default=None)
     if best is None or probability(odds[best]) < WORTH_READING:
         return odds, 0.0
     match = asked.match_tokens(meter.window(chunks[best]))

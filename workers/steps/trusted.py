@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.graph.model import GraphPath
@@ -32,6 +32,7 @@ from sluice.text.words import inverse_document_frequency
 from sluice.trust.confidence import Asked, judge
 from sluice.trust.floods import Analysis, Passage, Standing, TopPassages, find_crafted, find_repeated
 from sluice.trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
+from sluice.trust.others import is_about_another
 from sluice.trust.private.mask import mask_label, mask_retrieval
 from sluice.trust.private.patterns import build_finder
 from sluice.trust.settings import TrustSettings
@@ -263,6 +264,7 @@ def describe_question(
         site_of=find_site,
         match_tokens=lambda passage: match_tokens(query.query, passage, fingerprint or ""),
         prior=prior,
+        is_about_another=partial(is_about_another, query.query, is_english=is_english),
     )
 
 

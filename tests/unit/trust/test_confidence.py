@@ -282,3 +282,10 @@ def test_a_prior_shifts_the_passage_that_was_read_and_the_evidence_stays_beside_
         assert shifted.metadata.evidence == pytest.approx(plain.metadata.confidence, abs=0.001)
     absent = judged(2.0, match=-0.2).metadata
     assert (absent.confidence or 1) < 0.2, "a topic that is not there stays absent"
+
+
+def test_a_passage_about_another_thing_is_shown_as_hardly_answering_and_the_next_is_read() -> None:
+    asked = replace(ASKED, is_about_another=lambda text: "A5" in text, match_tokens=lambda passage: 0.9)
+    other, own = retrieved("a", f"A5: {FULL}", dense_distance=0.1), retrieved("b", f"A3: {FULL}", dense_distance=0.3)
+    of_other, of_own = confidences(other, own, asked=asked)
+    assert of_other <= 0.25 < of_own
