@@ -6,13 +6,13 @@ Everything is computed from the scores and ranks that the answers tell, so all w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from sluice.evaluation.retrieval.ask import Answered, ScoredChunk
-from sluice.evaluation.retrieval.fit_fusion import ScoredQuestion, collect_candidates, compute_ndcg, ndcg, weighted_sum
+from bench.quality.candidates import ScoredChunk, ScoredQuestion, compute_ndcg, weighted_sum
+from sluice.evaluation.retrieval.fit_model import ndcg
 
 RRF_K = 60
 Z_SCORE_WEIGHT = 0.3
@@ -50,9 +50,8 @@ class Fold(NamedTuple):
     ndcg: float
 
 
-def measure_formulas(answers: Iterable[Answered]) -> Formulas:
-    """Order the candidates of every question anew. The answers must be by every strategy, with their scores."""
-    questions = collect_candidates(answers)
+def measure_formulas(questions: Sequence[ScoredQuestion]) -> Formulas:
+    """Order the candidates of every question anew."""
     return Formulas(
         reciprocal_ranks=_mean(questions, reciprocal_ranks),
         z_scores=_mean(questions, z_scores),

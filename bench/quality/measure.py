@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.quality.baseline import baseline_rankings
+from bench.quality.candidates import Recorder
 from bench.quality.formulas import Formulas, measure_formulas
 from sluice.cli.quality.eval import LiveServer
 from sluice.contracts.api import SubmittedDocument
@@ -101,7 +102,8 @@ def sluice_report(
         documents, corpus, server, sleep=time.sleep, clock=time.monotonic, timeout_seconds=INGEST_SECONDS
     )
     say(f"{folder.name}: {fed.document_count - fed.missing_count} can be found")
-    with closing(ask_all(cases, TEXT_STRATEGIES, corpus, server.search, at_once=AT_ONCE, with_scores=True)) as asking:
+    recorder = Recorder(cases, server.search)
+    with closing(ask_all(cases, TEXT_STRATEGIES, corpus, recorder.search, at_once=AT_ONCE)) as asking:
         answers = list(asking)
     subject = Subject(
         source=folder.name,
@@ -110,7 +112,7 @@ def sluice_report(
         server_version=client.health().version,
         at_once=AT_ONCE,
     )
-    return make_report(subject, cases, answers, datetime.now(UTC), fed=fed), measure_formulas(answers)
+    return make_report(subject, cases, answers, datetime.now(UTC), fed=fed), measure_formulas(recorder.candidates())
 
 
 def say(text: str) -> None:

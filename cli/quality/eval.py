@@ -91,8 +91,6 @@ def retrieval(
 ) -> Shown:
     """Ask every question by each strategy; print the measures and write the report. `retrieval` may be left out."""
     require_library()
-    if fit and strategy and not set(strategy) >= set(TEXT_STRATEGIES):
-        raise InvalidInput("strategy", "--fit needs the answers by bm25, vector and hybrid", "leave it out")
     if fit and url:
         raise InvalidInput("url", "--fit reads and writes the instance of this machine", "leave it out")
     asked = _questions(path, corpus, questions)
@@ -102,7 +100,7 @@ def retrieval(
         answered_by = server_version(client)
         fed = _fed(client, asked, timeout, progress) if asked.collection and ingest else None
         _require_content(client, asked)
-        answers = _answers(client, asked, strategy or TEXT_STRATEGIES, at_once, progress, with_scores=fit)
+        answers = _answers(client, asked, strategy or TEXT_STRATEGIES, at_once, progress)
         hit_rate = _cache_hit_rate(client)
         judged = judge_responses(client, asked.corpus, answers, responses, generate=generate)
     subject = Subject(
@@ -117,7 +115,7 @@ def retrieval(
     write_report(report, output)
     for unknown in list_unknown(report):
         warn(unknown)
-    fits = _fit(asked, answers) if fit else None
+    fits = _fit(asked) if fit else None
     once_a_question = {"values"} if misses else {"values", "misses"}
     summary = report.model_dump(mode="json", exclude={"strategies": {"__all__": once_a_question}})
     fitted = {"fit": fits.model_dump(mode="json")} if fits else {}
@@ -157,13 +155,13 @@ def install_ragas() -> Shown:
     return Shown({"installed": str(folder)}, f"installed in {folder}")
 
 
-def _fit(asked: _Questions, answers: Sequence[Answered]) -> Fitted:
+def _fit(asked: _Questions) -> Fitted:
     from sluice.workers.steps.retrieve import Retriever
     from sluice.workers.training.fit_model import fit_model
     from sluice.workers.wiring.inject import assemble
 
     with session() as context:
-        return fit_model(assemble(Retriever, context), asked.corpus, asked.cases, answers)
+        return fit_model(assemble(Retriever, context), asked.corpus, asked.cases)
 
 
 def _questions(path: Path, corpus: str | None, most: int | None) -> _Questions:
@@ -205,16 +203,10 @@ def _fed(client: SluiceClient, asked: _Questions, timeout: float, progress: Prog
 
 
 def _answers(
-    client: SluiceClient,
-    asked: _Questions,
-    strategies: Sequence[Strategy],
-    at_once: int,
-    progress: Progress,
-    *,
-    with_scores: bool,
+    client: SluiceClient, asked: _Questions, strategies: Sequence[Strategy], at_once: int, progress: Progress
 ) -> list[Answered]:
     chosen, search = list(dict.fromkeys(strategies)), LiveServer(client).search
-    asking = ask_all(asked.cases, chosen, asked.corpus, search, at_once=at_once, with_scores=with_scores)
+    asking = ask_all(asked.cases, chosen, asked.corpus, search, at_once=at_once)
     with closing(asking):
         return list(progress.track(asking, len(asked.cases) * len(chosen), description="asking"))
 

@@ -132,17 +132,6 @@ Search = Callable[[Query], Retrieval]
 """Runs a query. Must be safe for threads."""
 
 
-class ScoredChunk(NamedTuple):
-    """A chunk found, by its name in the case, with its scores and ranks."""
-
-    chunk_id: str
-    name: str
-    cosine: float | None
-    dense_rank: int | None
-    lexical_score: float | None
-    lexical_rank: int | None
-
-
 @dataclass(frozen=True, slots=True)
 class Answered:
     """The result of one question with one strategy. Durations in milliseconds.
@@ -160,8 +149,6 @@ class Answered:
     fusion: str
     index_ms: float
     round_trip_ms: float
-    scores: tuple[ScoredChunk, ...] = ()
-    """Scores of every chunk, best first, if the caller requested them."""
     trust: float | None = None
     """Mean trust of the first ten chunks; None if the server reports none."""
     guard_dropped: int = 0
@@ -176,7 +163,6 @@ def ask_all(
     *,
     at_once: int,
     clock: Callable[[], float] = time.perf_counter,
-    with_scores: bool = False,
 ) -> Generator[Answered, None, None]:
     """Yield the result of each question with each strategy, question by question, `at_once` of them in parallel.
 
@@ -187,7 +173,7 @@ def ask_all(
     def answer(case: Case, strategy: Strategy) -> Answered:
         query = Query(query=case.query, corpus=corpus, top_k=TOP_K, strategy=strategy, filters=case.filters)
         found, seconds = retry_when_overloaded(lambda: _timed(search, query, clock), stopped.wait)
-        return _asked(case, strategy, found, seconds, with_scores=with_scores)
+        return _asked(case, strategy, found, seconds)
 
     pool = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="evaluation")
     try:
@@ -202,7 +188,7 @@ def _timed(search: Search, query: Query, clock: Callable[[], float]) -> tuple[Re
     return search(query), clock() - started
 
 
-def _asked(case: Case, strategy: Strategy, found: Retrieval, seconds: float, *, with_scores: bool) -> Answered:
+def _asked(case: Case, strategy: Strategy, found: Retrieval, seconds: float) -> Answered:
     order = rank_documents(found.chunks, case.relevant)
     return Answered(
         case=case,
@@ -214,7 +200,6 @@ def _asked(case: Case, strategy: Strategy, found: Retrieval, seconds: float, *, 
         fusion=found.metadata.fusion,
         index_ms=found.metadata.duration_ms,
         round_trip_ms=1e3 * seconds,
-        scores=_scores(case, found) if with_scores else (),
         trust=_mean_trust(found),
         guard_dropped=found.metadata.guard_dropped,
     )
@@ -223,20 +208,6 @@ def _asked(case: Case, strategy: Strategy, found: Retrieval, seconds: float, *, 
 def _mean_trust(found: Retrieval) -> float | None:
     first = [score.score for score in found.metadata.trust_scores[:TRUST_DEPTH]]
     return sum(first) / len(first) if first else None
-
-
-def _scores(case: Case, found: Retrieval) -> tuple[ScoredChunk, ...]:
-    return tuple(
-        ScoredChunk(
-            chunk_id=chunk.chunk_id,
-            name=name,
-            cosine=None if chunk.dense_distance is None else 1.0 - chunk.dense_distance,
-            dense_rank=chunk.dense_rank,
-            lexical_score=chunk.lexical_score,
-            lexical_rank=chunk.lexical_rank,
-        )
-        for name, chunk in name_chunks(found.chunks, case.relevant)
-    )
 
 
 DOCUMENTS_PER_REQUEST = 256

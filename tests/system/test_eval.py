@@ -106,13 +106,10 @@ def test_the_weights_of_a_model_are_fitted_to_the_questions_and_those_of_the_loc
     (evaluated.folder / "fit.jsonl").write_text("\n".join(map(json.dumps, lines)))
     options = ("fit.jsonl", "-c", "eval-tiny", "-o", "fit.json", "--fit")
     fit = asked(evaluated, *options)["fit"]
-    assert (fit["fusion"]["question_count"], fit["fusion"]["ndcg"], fit["written"]) == (24, 1.0, None)
+    assert (fit["fusion"]["ndcg"], fit["written"]) == (1.0, None)
     told = evaluated.sluice("eval", *options)
     assert told.returncode == 0, told.stdout + told.stderr
     assert "built in, not written" in told.stdout
-    refused = evaluated.sluice("eval", *options, "--strategy", "bm25")
-    assert refused.returncode != 0
-    assert "strategy" in refused.stderr
 
 
 def test_cases_may_judge_chunks_and_what_is_missed_is_told(evaluated: Instance) -> None:

@@ -10,10 +10,9 @@ import numpy as np
 from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.retrieval import Query
-from sluice.evaluation.retrieval.ask import TOP_K, Answered, name_chunks
+from sluice.evaluation.retrieval.ask import TOP_K, name_chunks
 from sluice.evaluation.retrieval.cases import Case
-from sluice.evaluation.retrieval.fit_confidence import ConfidenceFit, Seen, fit_confidence
-from sluice.evaluation.retrieval.fit_fusion import FusionFit, fit_lexical_weight
+from sluice.evaluation.retrieval.fit_model import ConfidenceFit, FusionFit, Seen, fit_confidence, fit_lexical_weight
 from sluice.trust.confidence import BY_MEANING, CoverageMeter, Formula, is_calibrated
 from sluice.workers.steps.retrieve import Retriever
 from sluice.workers.wiring.models import ModelFit
@@ -41,8 +40,8 @@ class Fitted(Value):
         yield f"written to {self.written}; workers read it when they start" if self.written else "built in, not written"
 
 
-def fit_model(retriever: Retriever, corpus: str, cases: Sequence[Case], answers: Sequence[Answered]) -> Fitted:
-    """Fit the weights of the corpus's model to the cases and to their answers by every strategy, and write them.
+def fit_model(retriever: Retriever, corpus: str, cases: Sequence[Case]) -> Fitted:
+    """Fit the weights of the corpus's model to the cases, and write them.
 
     Raises `InvalidInput` if the corpus has no vectors, or the cases are too few.
     """
@@ -50,8 +49,8 @@ def fit_model(retriever: Retriever, corpus: str, cases: Sequence[Case], answers:
     stats = readers.existing(corpus).stats()
     if stats.model_fingerprint is None:
         raise InvalidInput("corpus", "has no vectors to fit to", "ingest into it with an embedding model")
-    fusion = fit_lexical_weight(answers)
-    confidence = fit_confidence([_seen(case, corpus, retriever) for case in cases], stats.chunk_count, floor)
+    seen = [_seen(case, corpus, retriever) for case in cases]
+    fusion, confidence = fit_lexical_weight(seen), fit_confidence(seen, stats.chunk_count, floor)
     bias = confidence.bias + BY_MEANING.chunks * math.log(max(1, stats.chunk_count))
     formula = Formula(round(bias, 2), confidence.closeness, confidence.coverage, BY_MEANING.chunks)
     written = None
@@ -74,7 +73,8 @@ def _seen(case: Case, corpus: str, retriever: Retriever) -> Seen:
     query = Query(query=case.query, corpus=corpus, top_k=TOP_K, filters=case.filters)
     found, asked = retriever.measure(query)
     meter = CoverageMeter(asked.words, asked.rarest, asked.analyse)
-    is_relevant = [one.name in case.answers for one in name_chunks(found.chunks, case.relevant)]
+    names = [one.name for one in name_chunks(found.chunks, case.relevant)]
     distances = [1.0 if one.dense_distance is None else one.dense_distance for one in found.chunks]
     figures = [(1.0 - far, meter.share(one)) for far, one in zip(distances, found.chunks, strict=True)]
-    return Seen(np.array(figures).reshape(-1, 2), np.array(is_relevant, dtype=bool))
+    lexical_scores = np.array([one.lexical_score or 0.0 for one in found.chunks])
+    return Seen(names, np.array(figures).reshape(-1, 2), lexical_scores, case.relevant)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -147,28 +148,24 @@ class ModelFit(Value):
 
 
 class ModelFits:
-    """The fitted weights of an instance, in a file each. Those of another model than asked for are never returned."""
+    """The fitted weights of an instance, in a file for each model; those of another model are never returned."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._known = folder, dict[str, ModelFit | None]()
-
-    def of(self, fingerprint: str | None) -> ModelFit | None:
-        """Return the weights of a model as they were when this process first asked for them; None without any."""
-        if fingerprint is None:
-            return None
-        if fingerprint not in self._known:
-            path, found = self._path(fingerprint), None
-            if path.exists():
-                found = ModelFit.model_validate_json(path.read_bytes())
-            self._known[fingerprint] = found if found is not None and found.fingerprint == fingerprint else None
-        return self._known[fingerprint]
+        self._folder = folder
+        self.of = lru_cache(maxsize=None)(self._read)
+        """Returns the weights of a model (None: of no model), as they were when first asked for; None without any."""
 
     def write(self, fit: ModelFit) -> Path:
         """Write the weights of a model in place of its former ones; return the file."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(fit.fingerprint)
-        replace_file(path, fit.model_dump_json(indent=1).encode())
-        return path
+        replace_file(self._path(fit.fingerprint), fit.model_dump_json(indent=1).encode())
+        return self._path(fit.fingerprint)
+
+    def _read(self, fingerprint: str | None) -> ModelFit | None:
+        if fingerprint is None or not self._path(fingerprint).exists():
+            return None
+        found = ModelFit.model_validate_json(self._path(fingerprint).read_bytes())
+        return found if found.fingerprint == fingerprint else None
 
     def _path(self, fingerprint: str) -> Path:
         return self._folder / f"{sha256(fingerprint.encode()).hexdigest()[:16]}.json"

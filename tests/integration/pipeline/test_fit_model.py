@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from sluice.contracts.api import DocumentsRequest
-from sluice.contracts.retrieval import TEXT_STRATEGIES, Query
-from sluice.evaluation.retrieval.ask import ask_all
+from sluice.contracts.retrieval import Query
 from sluice.evaluation.retrieval.cases import Case
 from sluice.trust.confidence import BY_MEANING
 from sluice.workers.context import Context
@@ -34,12 +33,7 @@ def adds(instance: Instance, texts: dict[str, str]) -> None:
 
 def fitted(context: Context, questions: dict[str, str]) -> Fitted:
     cases = [Case(id=name, query=question, relevant={name: 1}) for name, question in questions.items()]
-    retriever = assemble(Retriever, context)
-
-    answers = ask_all(
-        cases, list(TEXT_STRATEGIES), "docs", lambda query: retriever.retrieve(query)[0], at_once=1, with_scores=True
-    )
-    return fit_model(retriever, "docs", cases, list(answers))
+    return fit_model(assemble(Retriever, context), "docs", cases)
 
 
 def test_the_local_models_weights_are_found_again_by_the_questions_of_our_decisions(

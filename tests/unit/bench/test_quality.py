@@ -9,11 +9,11 @@ import pytest
 
 from bench.quality.__main__ import collections_in, command_line
 from bench.quality.baseline import fused, tantivy_search
+from bench.quality.candidates import ScoredChunk
 from bench.quality.document import document, verdicts
 from bench.quality.formulas import WEIGHTS, Formulas, leave_one_out, reciprocal_ranks, z_scores
 from bench.quality.measure import Measured
 from sluice.contracts.retrieval import Strategy
-from sluice.evaluation.retrieval.ask import ScoredChunk
 from sluice.evaluation.retrieval.report import Report
 from tests.support.evaluation_samples import report
 
