@@ -60,7 +60,7 @@ class RerankSettings(Value):
 class QuerySettings(Value):
     """Fusion, trust and budget defaults."""
 
-    lexical_weight: Annotated[float, Field(ge=0)] = 0.014
+    lexical_weight: Annotated[float, Field(ge=0)] = 0.013
     """Weight of a BM25 score in the weighted sum, beside the signed square of the cosine. It belongs to the cosines of
     the local model; `sluice eval --fit` finds it for another. docs/decisions/0012-fusion.md has the curve."""
     graph_weight: Annotated[float, FIXED] = 1.0

@@ -25,7 +25,6 @@ from sluice.evaluation.retrieval.cases import read_documents
 from sluice.gate.probe import Passage, question_terms, term_coverage
 from sluice.index.settings import QuerySettings
 from sluice.index.terms.analysis import analyse, extract_content_terms
-from sluice.index.terms.terms import USUAL_BOOSTS
 from sluice.ingest.chunk.chunk import chunk_document
 from sluice.ingest.embed.cache import CachedEmbedder
 from sluice.ingest.embed.tokens import load_tokenizer
@@ -91,7 +90,7 @@ class Corpus:
         self.owners: list[str] = []
         self.titles: list[str] = []
         self.texts: list[str] = []
-        embedded: list[str] = []
+        self.embedded: list[str] = []
         for row, given in enumerate(read_documents(folder)):
             if row >= background and str(given.id) not in wanted:
                 continue
@@ -99,17 +98,17 @@ class Corpus:
                 id=str(given.id), media_type="text/plain", text=given.text, title=given.title, provenance=provenance
             )
             chunked = chunk_document(document, extract_document(document), ChunkSettings(), tokenizer)
-            embedded += chunked.embedding_texts()
+            self.embedded += chunked.embedding_texts()
             for chunk in chunked.chunks:
                 self.owners.append(document.id)
                 self.titles.append(chunked.title or "")
                 self.texts.append(chunk.text)
-        self.vectors = embed(embedded, embedder)
+        self.vectors = embed(self.embedded, embedder)
         self.topics = np.array([topic_of(owner) for owner in self.owners])
 
     @cached_property
     def fields(self) -> tuple[tuple[Field, float], ...]:
-        return (Field(self.texts), 1.0), (Field(self.titles), USUAL_BOOSTS.title)
+        return ((Field(self.embedded), 1.0),)
 
     @property
     def has_topics(self) -> bool:

@@ -218,7 +218,9 @@ def _sample_lengths(view: View, count: int) -> dict[str, float]:
         for part in view.parts
         for row in range(0, len(part.segment.numbers), step)
     ]
-    return {field: sum(len(terms[field].split()) for terms in sampled) / len(sampled) for field in FIELDS if sampled}
+    return {
+        field: sum(len(terms.get(field, "").split()) for terms in sampled) / len(sampled) for field in FIELDS if sampled
+    }
 
 
 def _extract_row_terms(segment: Segment, row: int) -> ChunkTerms:

@@ -221,8 +221,8 @@ def read_live_documents(
     return {document.facts.document_id: document for document in documents}
 
 
-_AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
-"""Average number of terms in the short fields."""
+_AVERAGE_CODE_TERMS = 40.0
+"""Average number of parts of identifiers."""
 AVERAGE_TEXT_TERMS = 120.0
 """Average terms of a chunk's text for BM25. Fixed, since a chunk's weights are stored when it arrives."""
 _STOPPED = frozenset(STOP_WORDS)
@@ -236,7 +236,7 @@ def weigh_chunk(
     """Weigh the terms of a chunk analysed as `language`, by the document side of BM25; empty where it has no terms."""
     terms = extract_chunk_terms(title, language, chunk)
     weights: Weights = {}
-    for field, average in {"text": average_terms, **_AVERAGE_TERMS}.items():
+    for field, average in (("text", average_terms), ("code", _AVERAGE_CODE_TERMS)):
         for term, weight in saturate(terms[field].split(), average).items():
             place = hash_dimension(field, term)
             weights[place] = weights.get(place, 0.0) + weight

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from sluice.contracts.document import Chunk
+from sluice.contracts.document import Chunk, embedding_text
 from sluice.index.journal.records import Upsert, document_key
 from sluice.index.segments.segment_file import SegmentDocument
 from sluice.index.terms.analysis import (
@@ -34,6 +34,7 @@ from sluice.index.terms.analysis import (
 from sluice.text.words import inverse_document_frequency
 
 PROSE_FIELDS = ("text", "title", "headings")
+"""Title and headings have fields of their own in chunks indexed by version 0.3 or before (`Boosts`)."""
 LANGUAGE_FIELD = "language"
 """The field with the language of a chunk's analysis, where it is not English."""
 _STOPPED = frozenset(STOP_WORDS)
@@ -46,10 +47,10 @@ class Boosts:
     """Weights of the fields (text has 1), and the largest number of a question's terms to search."""
 
     title: float = 0.5
-    """Half did best on SciFact's training questions: nDCG@10 0.699, against 0.689 without titles and 0.642 at twice
-    the text's weight."""
+    """Weight of a term in the field of titles, which only chunks indexed by version 0.3 or before have; later ones have
+    title and headings in their text."""
     headings: float = 0.5
-    """Weight of a term found in the chunk's section path."""
+    """Weight of a term in the section path, likewise."""
     code: float = 0.25
     """Weight of a part of an identifier (camelCase, snake_case); low, as plain words match in the text too."""
     max_terms: int = 64
@@ -176,7 +177,7 @@ def _choose_rarest(words: Sequence[tuple[str, ...]], field: str, most: int, coun
 
 FIELDS = (*PROSE_FIELDS, "code", LANGUAGE_FIELD)
 ChunkTerms = Mapping[str, str]
-"""The terms of each of `FIELDS`, separated by blanks; no term contains white space."""
+"""The terms by field, separated by blanks; no term contains white space."""
 
 _NOT_ASCII = 0x80
 _BLANKED = bytes(
@@ -203,43 +204,19 @@ def analyse_word(word: str, language: str) -> str:
 
 
 def extract_chunk_terms(title: str | None, language: str | None, chunk: Chunk) -> ChunkTerms:
-    """Extract the terms of a chunk and of its document's title, both in `language` (None: unknown)."""
+    """Extract the terms of a chunk in `language` (None: unknown), from the text that is embedded: below its title and
+    headings. A word that stands in the title and below it is one term, found twice, as BM25 expects.
+    """
     known = analysis_language(language)
-    text, code = _analyse_words(_split_words(chunk.text), known)
-    headings = ""
-    if chunk.section_path or chunk.symbol_path:
-        headings = extract_prose_terms(
-            " ".join(part for part in (*chunk.section_path, chunk.symbol_path) if part), known
-        )
-        code = f"{extract_code_terms(chunk.symbol_path or '')} {code}"
-    return {
-        "text": text,
-        "title": extract_prose_terms(title, known) if title else "",
-        "headings": headings,
-        "code": code,
-        LANGUAGE_FIELD: "" if known == ENGLISH else known,
-    }
+    text, code = extract_terms(embedding_text(title, chunk), known)
+    return {"text": text, "code": code, LANGUAGE_FIELD: "" if known == ENGLISH else known}
 
 
-@lru_cache(maxsize=64)  # the chunks of a document share its title and many headings
-def extract_prose_terms(text: str, language: str = ENGLISH) -> str:
-    """Return the terms of `index.terms.analysis.analyse`, separated by blanks."""
-    return _analyse_words(_split_words(text), language)[0]
-
-
-def extract_code_terms(text: str) -> str:
-    """Return the terms of `index.terms.analysis.split_identifiers`, separated by blanks."""
-    return _analyse_words(_split_words(text), ENGLISH)[1]
-
-
-def _split_words(text: str) -> list[str]:
-    """Split the text at characters that are part of no term."""
-    return text.encode().translate(_BLANKED).decode().split()
-
-
-def _analyse_words(words: Sequence[str], language: str) -> tuple[str, str]:
-    """Return the prose terms and the identifier terms of words."""
+def extract_terms(text: str, language: str = ENGLISH) -> tuple[str, str]:
+    """Return the terms of `analyse` and those of `split_identifiers` (`index.terms.analysis`), separated by blanks."""
     uncached = analyse_word.__wrapped__
+    # Split at characters that are part of no term.
+    words = text.encode().translate(_BLANKED).decode().split()
     analysed = [(analyse_word if len(word) <= _LONGEST_WORD else uncached)(word, language) for word in words]
     first, *others = " ".join(analysed).split(_PARTS)
     pairs = [other.split(_PARTS_END) for other in others]

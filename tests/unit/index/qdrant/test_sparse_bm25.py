@@ -52,10 +52,10 @@ def test_more_of_a_term_weighs_more_and_less_each_time_and_length_counts_against
     assert saturate(["x", "y"], 9)["x"] > saturate(["x", *("y" * 20)], 9)["x"]
 
 
-def test_title_headings_and_identifiers_have_dimensions_of_their_own(make) -> None:
+def test_title_and_headings_are_weighed_with_the_text_and_identifiers_apart(make) -> None:
     chunk = make.document("d", "call parseHttpRequest here").chunks[0].model_copy(update={"section_path": ("Leases",)})
     weights = weigh_chunk("Heartbeats", chunk, 120.0)
-    for field, term in (("title", "heartbeat"), ("headings", "leas"), ("code", "parsehttprequest"), ("text", "call")):
+    for field, term in (("text", "heartbeat"), ("text", "leas"), ("code", "parsehttprequest"), ("text", "call")):
         assert hash_dimension(field, term) in weights
 
 

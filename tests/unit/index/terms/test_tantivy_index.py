@@ -11,6 +11,7 @@ from sluice.contracts.retrieval import Query, Strategy
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.writer import IndexWriter
 from sluice.index.settings import QuerySettings
+from sluice.index.terms import terms
 from sluice.index.terms.analysis import (
     LANGUAGES,
     analyse,
@@ -19,6 +20,7 @@ from sluice.index.terms.analysis import (
     extract_query_identifiers,
     split_identifiers,
 )
+from sluice.index.terms.terms import extract_terms
 
 
 @pytest.mark.parametrize(
@@ -128,3 +130,36 @@ def test_code_and_prose_are_found_in_the_words_of_the_question(
         writer.publish()
     found = IndexReader(tmp_path, "c", QuerySettings()).search(Query(query=question, strategy=Strategy.BM25))
     assert found.chunks[0].document_id == expected
+
+
+def test_an_index_that_has_titles_in_a_field_of_their_own_is_searched_with_new_documents_and_rebuilt(
+    tmp_path: Path, make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(question: str) -> set[str]:
+        reader = IndexReader(tmp_path, "c", QuerySettings())
+        found = reader.search(Query(query=question, strategy=Strategy.BM25)).chunks
+        return {chunk.document_id for chunk in found}
+
+    with monkeypatch.context() as former, IndexWriter(tmp_path, "c") as writer:
+        former.setattr(
+            terms,
+            "extract_chunk_terms",
+            lambda title, language, chunk: {
+                "text": extract_terms(chunk.text)[0],
+                "title": extract_terms(title)[0],
+                "headings": "",
+                "code": "",
+                "language": "",
+            },
+        )
+        writer.append(*make.batch([make.document("former", "They are long and thin.", title="Mustelids")]))
+        writer.publish()
+    assert search("mustelids") == {"former"}
+    with IndexWriter(tmp_path, "c") as writer:
+        writer.append(*make.batch([make.document("new", "They sleep for most of the day.", title="Mustelids")]))
+        assert search("mustelids") == {"former", "new"}
+        writer.publish()
+        assert search("mustelids") == {"former", "new"}
+        writer.rebuild()
+        assert search("mustelids") == {"former", "new"}
+        assert search("thin") == {"former"}
