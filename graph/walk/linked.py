@@ -13,7 +13,7 @@ from sluice.contracts.graph.api import Linked, LinkedDocument
 from sluice.contracts.graph.model import GraphPath, NodeLabel, Origin
 from sluice.graph.generations.definitions import CLASS, How, last_segment
 from sluice.graph.generations.view import GraphView
-from sluice.graph.walk.nodes import Kind, document_name, document_of, kind_of, nearly_called, node_view, nodes_named
+from sluice.graph.walk.nodes import Kind, document_of, kind_of, nearly_called, node_view, nodes_named
 from sluice.graph.walk.paths import defined_step, told_step, without_loops
 
 _LANGUAGES = ("python", "javascript", "go", "rust", "java", "c")
@@ -195,8 +195,7 @@ def _touched(
     touched: dict[int, list[tuple[float, int, int]]] = {}
     for sources in tests.values():
         for source in sources:
-            for number in range(int(view.step_offsets[source]), int(view.step_offsets[source + 1])):
-                step = view.step(number)
+            for number, step in enumerate(view.steps(source), int(view.step_offsets[source])):
                 if not step.is_reverse and step.how is not How.OUTSIDE:
                     weight = float(view.step_shares[number]) * (1.0 if step.target in subjects else OTHERS)
                     touched.setdefault(step.target, []).append((weight, source, number))
@@ -206,30 +205,25 @@ def _touched(
 def _users(view: GraphView, definition: int) -> dict[Kind, dict[int, tuple[float, int]]]:
     """Return, by kind, the documents that refer to a definition: how strongly, and by which step to there."""
     users: dict[Kind, dict[int, tuple[float, int]]] = {}
-    for number in range(int(view.step_offsets[definition]), int(view.step_offsets[definition + 1])):
-        step = view.step(number)
+    for number, step in enumerate(view.steps(definition), int(view.step_offsets[definition])):
         document = document_of(view, step.target)
-        if not step.is_reverse or document is None or (kind := kind_of(view, document)) is None:
-            continue
-        strength = float(view.step_shares[number]) * (1 + log(max(1, len(view.edge(step.edge).lines))))
-        own = users.setdefault(kind, {})
-        before, by = own.get(document, (0.0, number))
-        own[document] = before + strength, by
+        if step.is_reverse and document is not None and (kind := kind_of(view, document)):
+            strength = float(view.step_shares[number]) * (1 + log(max(1, len(view.edge(step.edge).lines))))
+            own = users.setdefault(kind, {})
+            before, by = own.get(document, (0.0, number))
+            own[document] = before + strength, by
     return users
 
 
 def _path(view: GraphView, link: _Link) -> GraphPath:
     """Return the way from the test to the definition, and on to the document that refers to it."""
     node = _node_of(view, link.test)
-    label, name, steps = view.node(node).label, view.shown_name(node), []
-    if label is NodeLabel.DOCUMENT:
-        name = document_name(view, node)
-    else:
-        steps = [defined_step(view, link.test, label)]
-    steps += told_step(view, link.test, link.touched_by)
+    label, steps = view.node(node).label, told_step(view, link.test, link.touched_by)
+    if label is not NodeLabel.DOCUMENT:
+        steps = [defined_step(view, link.test, label), *steps]
     if link.refers_by >= 0:
         steps += told_step(view, view.source_of(link.refers_by), link.refers_by)
-    return without_loops(GraphPath(start=name, start_label=label, steps=tuple(steps)))
+    return without_loops(GraphPath(start=node_view(view, node).name, start_label=label, steps=tuple(steps)))
 
 
 def _node_of(view: GraphView, vertex: int) -> int:
