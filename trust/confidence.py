@@ -420,9 +420,9 @@ def _log_odds(chunks: Sequence[RetrievedChunk], asked: Asked, known: Sequence[bo
 def _by_graph(chunk: RetrievedChunk, log_odds: float) -> float:
     """Return the log-odds of a passage where the question asks for what is related to a thing that it names: those of
     the graph (`graph.arm.likelihood`); a passage that the graph does not reach hardly answers."""
-    likely = UNLIKELY if chunk.graph_score is None else min(chunk.graph_score, 1.0 - 1e-6)
-    own = math.log(likely / (1.0 - likely))
-    return own if chunk.graph_score is not None else min(own, log_odds)
+    if chunk.graph_score is None:
+        return min(log_odds_for(UNLIKELY), log_odds)
+    return log_odds_for(chunk.graph_score)
 
 
 def _site(chunk: RetrievedChunk, asked: Asked) -> str | None:

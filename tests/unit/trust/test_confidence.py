@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.document import Provenance
+from sluice.contracts.graph.model import GraphUse
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
 from sluice.contracts.trust import TrustFactors, TrustScore
 from sluice.trust.confidence import (
     BY_MEANING,
     BY_TOKENS,
     BY_WORDS,
+    UNLIKELY,
     WINDOW_CHARACTERS,
     Asked,
     CoverageMeter,
@@ -289,3 +291,16 @@ def test_a_passage_about_another_thing_is_shown_as_hardly_answering_and_the_next
     other, own = retrieved("a", f"A5: {FULL}", dense_distance=0.1), retrieved("b", f"A3: {FULL}", dense_distance=0.3)
     of_other, of_own = confidences(other, own, asked=asked)
     assert of_other <= 0.25 < of_own
+
+
+def test_where_the_relatives_of_a_named_thing_are_asked_for_the_match_is_the_graphs_probability() -> None:
+    chunks = retrieved("far", dense_distance=0.9, graph_score=0.86), retrieved("near", dense_distance=0.1)
+    plain = retrieval_of(*chunks)
+    use = GraphUse(candidates=1, is_asked_for=True, generation="graph-1")
+    found = plain.model_copy(update={"metadata": plain.metadata.model_copy(update={"graph": use})})
+    judged = judge(found, ASKED)
+    first, second = (chunk.confidence or 0.0 for chunk in judged.chunks)
+    assert first == pytest.approx(0.86, abs=0.03)
+    assert second <= UNLIKELY
+    assert judged.metadata.limits is None
+    assert (judge(plain, ASKED).chunks[0].confidence or 0.0) < first
