@@ -61,7 +61,7 @@ class PageFacts:
 
 def read_page(html: str, url: str, token: str) -> PageFacts:
     """Read the facts of the page `html` at `url`, for the robot with the product token `token`."""
-    nodes = read_nodes(html)
+    nodes = read_nodes(html, runs_scripts=False)
     text_characters = _visible_characters(nodes)
     return PageFacts(
         anchors=_links(nodes, url),

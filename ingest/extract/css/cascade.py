@@ -40,8 +40,9 @@ FAINTEST = 0.3
 """Product of opacities down to which text counts as visible."""
 FARTHEST_BACK, FARTHEST_FORTH = 150.0, 3_000.0
 """Pixels by which boxes around a text may move it, in all, to the left or up, and to the right or down."""
-FARTHEST_COVER, _LEAST_PULL = 400.0, -8.0
-"""Pixels beyond which a box covers nothing here, and the margin by which it is pulled over what is above it."""
+FARTHEST_COVER, _LEAST_PULL, _LEAST_ASIDE = 400.0, -8.0, 40.0
+"""Pixels beyond which a box covers nothing here, the margin by which it is pulled over what is above it, and how far
+it is moved sideways to lie on what is beside it."""
 _FAINT = 0.2
 """Alpha of what covers nothing."""
 _MOST_SUBSTITUTED, _MOST_COLOURS = 10, 8
@@ -107,8 +108,9 @@ class _Place:
 class Cascade:
     """The styles of one page. Call `place` in page order, and never for nodes within a hidden element."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: Nodes, *, trusts_body: bool) -> None:
         self._nodes = nodes
+        self._trusts_body = trusts_body
         self._matching = Matching()
         self.sheets = _sheets_of(nodes)
         self._rules: dict[str, list[Rule]] = {}
@@ -122,14 +124,6 @@ class Cascade:
         self._before = self._elements_before()
         bodies = (nodes.attributes[node] for node, tag in enumerate(nodes.tags) if tag == "body")
         self._link = next((body["link"] for body in bodies if body.get("link")), "")
-        self.start(trusts_body=False)
-
-    def start(self, *, trusts_body: bool) -> None:
-        """Begin at the first node.
-
-        With `trusts_body`, what hides the whole page is ignored: a script takes it away when the page is loaded.
-        """
-        self._trusts_body = trusts_body
         inks = frozenset() if self.sheets.is_elsewhere else frozenset((BLACK,))
         self._first = _Place(Look(inks=inks, grounds=frozenset((WHITE,))))
         self._places = [self._first] * len(self._nodes)
@@ -381,6 +375,8 @@ class _Styler:
                     return False
                 if kind.startswith("margin"):
                     is_over = is_over or min(amounts, default=0.0) < _LEAST_PULL
+                elif kind in ("left", "right"):
+                    is_over = is_over or max(map(abs, amounts), default=0.0) > _LEAST_ASIDE
                 else:
                     is_over = is_over or any(amounts) or not (judge(kind, value) or HIDES).shows
             is_over = is_over or (kind in _CELLS and any(map(str.isdigit, "".join(given))))

@@ -33,24 +33,25 @@ _NOTHING = Extracted(text="", media_type=HTML, form="markdown", confidence=0.0)
 
 def extract_html(page: str, url: str | None) -> Extracted:
     """Extract Markdown and facts of `page` from `url`. Raises InvalidInput if its style sheets need too much work."""
-    nodes = read_nodes(page)
+    nodes, facts, visible, is_surely_seen = _read(page, url)
     if not len(nodes):
         return _NOTHING
-    facts = PageFacts(nodes, url)
-    visible = _visible(nodes)
     content = content_of(nodes, visible, is_forum=facts.is_forum())
-    content = sorted({*_title_before(nodes, visible, content), *content})
+    title = facts.title()
+    content = sorted({*_title_before(nodes, visible, content, title or ""), *content})
     text, linked_words, anchors = _written(nodes, content, facts)
     return Extracted(
         text=text,
         media_type=HTML,
         form="markdown",
-        title=facts.title(),
+        title=title,
         language=facts.language(),
         published_at=facts.published_at(),
         author=facts.author(),
         canonical_url=facts.canonical_url(),
-        confidence=_confidence(counted(nodes, visible), counted(nodes, content), is_cut=nodes.is_cut) if text else 0.0,
+        confidence=_confidence(counted(nodes, visible), counted(nodes, content), is_surely_seen=is_surely_seen)
+        if text
+        else 0.0,
         licence=facts.licence(),
         json_ld=facts.json_ld(),
         site_name=facts.site_name(),
@@ -61,15 +62,25 @@ def extract_html(page: str, url: str | None) -> Extracted:
 
 def extract_fragment(page: str, url: str | None) -> str:
     """Return the Markdown of all visible text of `page`, a feed item's body. Raises InvalidInput as `extract_html`."""
+    nodes, facts, visible, _ = _read(page, url)
+    return _written(nodes, visible, facts).text
+
+
+def _read(page: str, url: str | None) -> tuple[Nodes, PageFacts, list[int], bool]:
+    """Return the arrays of `page` without hidden words, its facts, its visible entries, and if these are sure and all.
+
+    A page of which nothing shows waits for its scripts: it is read as a browser without scripts shows it.
+    """
     nodes = read_nodes(page)
-    return _written(nodes, _visible(nodes), PageFacts(nodes, url)).text
-
-
-def _visible(nodes: Nodes) -> list[int]:
-    """Return the entries that a reader could see; blank all other words in the arrays."""
     visible = visible_nodes(nodes)
+    is_shown = any(nodes.texts[node].strip() for node in visible)
+    if not is_shown:
+        nodes = read_nodes(page, runs_scripts=False)
+        nodes.tags = ["div" if tag == "noscript" else tag for tag in nodes.tags]
+        visible = visible_nodes(nodes, trusts_body=True)
+    facts = PageFacts(nodes, url)
     blank_hidden(nodes, visible)
-    return without_page_marks(nodes, visible)
+    return nodes, facts, without_page_marks(nodes, visible), is_shown and not nodes.is_cut
 
 
 def _written(nodes: Nodes, content: Sequence[int], facts: PageFacts) -> Written:
@@ -77,21 +88,24 @@ def _written(nodes: Nodes, content: Sequence[int], facts: PageFacts) -> Written:
     return Markdown(nodes, outline, facts.resolve).write(content)
 
 
-def _title_before(nodes: Nodes, visible: Sequence[int], content: Sequence[int]) -> list[int]:
-    """Return the entries of the page's only `<h1>`, if it precedes the content: the headings below belong under it."""
-    titles = [node for node in visible if nodes.tags[node] == "h1" and nodes.text(node)]
-    if len(titles) != 1 or titles[0] in set(content):
+def _title_before(nodes: Nodes, visible: Sequence[int], content: Sequence[int], title: str) -> list[int]:
+    """Return the entries of the page's only `<h1>` if it precedes the content and is not in `title`.
+
+    The headings below belong under it; each passage carries the title already.
+    """
+    headings = [node for node in visible if nodes.tags[node] == "h1" and nodes.text(node)]
+    if len(headings) != 1 or headings[0] in set(content) or nodes.text(headings[0]) in title:
         return []
     first = next((node for node in content if nodes.texts[node].strip()), 0)
-    return [node for node in visible if titles[0] <= node < nodes.ends[titles[0]]] if titles[0] < first else []
+    return [node for node in visible if headings[0] <= node < nodes.ends[headings[0]]] if headings[0] < first else []
 
 
-def _confidence(page: Counted, content: Counted, *, is_cut: bool) -> float:
-    """Return how surely `content` is the page's: enough text, a fair part of the page, not mostly links, not cut."""
+def _confidence(page: Counted, content: Counted, *, is_surely_seen: bool) -> float:
+    """Return how surely `content` is the page's: enough text, a fair part of the page, not mostly links, seen whole."""
     visible_chars, chars = max(page.chars), max(content.chars, default=0)
     if chars == 0:
         return 0.0
     enough = min(1.0, chars / _PARAGRAPH_CHARS)
     share = min(1.0, chars / max(1, visible_chars) / 0.5)
     unlinked = 1.0 - min(1.0, max(content.linked) / chars)
-    return round(enough * (0.4 + 0.3 * share + 0.3 * unlinked) * (0.5 if is_cut else 1.0), 3)
+    return round(enough * (0.4 + 0.3 * share + 0.3 * unlinked) * (1.0 if is_surely_seen else 0.5), 3)

@@ -28,7 +28,10 @@ from sluice.ingest.extract.html.visible import counted
 
 SHORT_CHARS = 250
 """Content length below which the library takes all text of the page, menus too; those are removed again."""
+_PARAGRAPH_CHARS = 90
+"""Least length of a paragraph between title and text; a date, a name or a category is shorter."""
 _STRUCTURE = HEADINGS | {"ul", "ol", "dl", "table", "pre", "blockquote"}
+_PARAGRAPHS = BLOCKS - HEADINGS
 _AROUND = frozenset(("nav", "aside", "menu", "header", "footer"))
 _ROLES_AROUND = frozenset(("navigation", "banner", "contentinfo", "search", "complementary", "dialog", "menu", "alert"))
 
@@ -41,9 +44,36 @@ def content_of(nodes: Nodes, visible: Sequence[int], *, is_forum: bool = False) 
         chosen = chosen.intersection(inside)
         if not chosen:
             return inside
-    wanted = _with_ancestors(nodes, chosen)
+    wanted = _with_ancestors(nodes, chosen | _lede(nodes, visible, chosen))
     wanted |= _structure_between(nodes, visible, wanted)
     return _with_spaces(nodes, visible, wanted)
+
+
+def _lede(nodes: Nodes, visible: Sequence[int], chosen: set[int]) -> set[int]:
+    """Return the paragraphs between the title, the last `<h1>` before the text, and the first chosen paragraph.
+
+    News set the opening apart (`teaser`, `intro`, `<header>`), so that the library takes it for one of another page.
+    Captions stay out, and what is mostly links.
+    """
+    sizes = counted(nodes, visible)
+    around_blocks: set[int] = set()
+    for node in reversed(visible):
+        if nodes.tags[node] in BLOCKS or node in around_blocks:
+            around_blocks.add(nodes.parents[node])
+    lede: set[int] = set()
+    has_title, skipped_to = False, 0
+    for node in visible:
+        tag, part = nodes.tags[node], range(node, nodes.ends[node])
+        if tag == "h1" and sizes.chars[node]:
+            has_title, lede = True, set()
+        elif tag == "figure":
+            skipped_to = nodes.ends[node]
+        elif tag in _PARAGRAPHS and node >= skipped_to and node not in around_blocks:
+            if sizes.chars[node] >= _PARAGRAPH_CHARS and not chosen.isdisjoint(part):
+                return lede
+            if has_title and sizes.chars[node] >= max(_PARAGRAPH_CHARS, 4 * sizes.linked[node]):
+                lede.update(part)
+    return set()
 
 
 def _with_ancestors(nodes: Nodes, chosen: Iterable[int]) -> set[int]:

@@ -40,6 +40,8 @@ _SPACE_IS_NOTHING = (BLOCKS | {"head", "script", "style", "meta", "link"}) - {"p
 _PROGRAMS = frozenset(("script", "style"))
 """Elements whose text may be megabytes and is never shown; code that reads it cleans it itself."""
 _UNUSUAL = re.compile(r"[^\t\n -~]")
+_NAMED_FOR_OTHERS = re.compile(r"(</?)(noscript|noembed)(?![\w-])", re.IGNORECASE)
+_EXCHANGED = {"noscript": "noembed", "noembed": "noscript"}
 _ROOT = re.compile(r"<(?:html|body)\b[^>]*>", re.IGNORECASE)
 _MOST_ROOTS = 50
 _NONE: Mapping[str, str] = {}
@@ -81,14 +83,22 @@ class Nodes:
             child = self.ends[child]
 
 
-def read_nodes(page: str) -> Nodes:
-    """Return the arrays of `page`; empty for an empty page."""
+def read_nodes(page: str, *, runs_scripts: bool = True) -> Nodes:
+    """Return the arrays of `page`; empty for an empty page.
+
+    A browser that `runs_scripts` takes all up to `</noscript>` as one text, whatever is open in it (HTML, 13.2.6.4.7).
+    The parser reads so only `<noembed>`: for it the two exchange their names.
+    """
     page = page.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     if declaration := _DECLARATION.match(page):
         page = page[declaration.end() :]
     if not page.strip():
         return Nodes()
+    if runs_scripts:
+        page = _NAMED_FOR_OTHERS.sub(lambda found: found[1] + _EXCHANGED[found[2].lower()], page)
     nodes = _arranged(_events(page))
+    if runs_scripts:
+        nodes.tags = [_EXCHANGED.get(tag, tag) for tag in nodes.tags]
     for tag in _ROOT.findall(page)[:_MOST_ROOTS] if page.lower().count("<body") > 1 else ():
         _add_attributes(nodes, tag)
     return nodes

@@ -40,17 +40,12 @@ class Counted:
     linked: Sequence[int]
 
 
-def visible_nodes(nodes: Nodes) -> list[int]:
-    """Return the entries that a reader surely sees, in order. Raises InvalidInput if style sheets are too long."""
-    cascade = Cascade(nodes)
-    found = _seen(nodes, cascade)
-    if any(nodes.texts[node].strip() for node in found):
-        return found
-    cascade.start(trusts_body=True)
-    return _seen(nodes, cascade)
+def visible_nodes(nodes: Nodes, *, trusts_body: bool = False) -> list[int]:
+    """Return the entries that a reader surely sees, in order. Raises InvalidInput if style sheets are too long.
 
-
-def _seen(nodes: Nodes, cascade: Cascade) -> list[int]:
+    With `trusts_body`, what hides the whole page is ignored: a script takes it away when the page is loaded.
+    """
+    cascade = Cascade(nodes, trusts_body=trusts_body)
     tags, ends, attributes = nodes.tags, nodes.ends, nodes.attributes
     seen: list[int] = []
     covers: list[int] = []

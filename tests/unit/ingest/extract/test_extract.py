@@ -439,7 +439,14 @@ class TestContent:
 
     def test_the_title_before_the_content_stands_above_its_headings(self) -> None:
         page = f"<div><h1>Title</h1></div><main><h2>Part</h2>{self.STORY}</main>"
-        assert extract(html(page), "text/html").text.startswith("# Title\n\n## Part\n\nThe story")
+        text = extract(html(page, "<title>Site</title>"), "text/html").text
+        assert text.startswith("# Title\n\n## Part\n\nThe story")
+
+    def test_the_title_is_not_repeated_in_the_text(self) -> None:
+        page = f"<div><h1>Title</h1></div><main><h2>Part</h2>{self.STORY}</main>"
+        found = extract(html(page, "<title>Title | Site</title>"), "text/html")
+        assert found.title == "Title | Site"
+        assert found.text.startswith("## Part")
 
     def test_a_page_of_more_entries_than_are_read_says_so_by_its_confidence(
         self, monkeypatch: pytest.MonkeyPatch

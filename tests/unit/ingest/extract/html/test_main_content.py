@@ -104,3 +104,48 @@ def test_the_library_is_imported_by_the_first_page_and_not_before() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == ["False", "False", "True"]
+
+
+LEDE = "An opening that says in one long sentence what the story is about and why it matters to those who read it."
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        "<header><h1>Title</h1><div class=teaser-text><p>@</p></div></header>",
+        "<h1>Title</h1><div class='article-intro teaser'>@</div>",
+    ],
+)
+def test_the_opening_between_title_and_text_is_content_but_no_caption(box: str) -> None:
+    text = text_of(
+        f"{MENU}<main>{box.replace('@', LEDE)}<figure><figcaption>{LEDE} Photo</figcaption></figure>"
+        f"<div class=article-body><p>{LONG}</p>{STORY}</div></main>"
+    )
+    assert LEDE in text
+    assert "Photo" not in text
+
+
+def test_an_element_left_open_for_browsers_without_scripts_ends_with_its_noscript() -> None:
+    text = text_of(f"<noscript><div class=nojs>Switch it on</noscript><main>{STORY}</main>")
+    assert "Sentence 8 of the story" in text
+    assert "Switch it on" not in text
+
+
+def test_a_page_of_which_nothing_shows_without_scripts_is_read_as_a_browser_without_them_shows_it() -> None:
+    style = "<style>.loading{visibility:hidden}</style><noscript><style>.loading{visibility:visible}</style></noscript>"
+    body = f"<div class=loading><h2>Menu</h2><script type=text/template>{STORY}</script><noscript>{STORY}</noscript>"
+    read = [
+        extract(f"<html><head>{style}</head><body>{page}".encode(), "text/html")
+        for page in (body, body.replace("noscript", "div").replace("loading", ""))
+    ]
+    assert "Sentence 8 of the story" in read[0].text
+    assert read[0].confidence < read[1].confidence
+
+
+def test_what_stands_in_noscript_is_not_read_where_anything_else_shows() -> None:
+    assert text_of(f"<p>seen</p><noscript></noembed>{STORY}</noscript>") == "seen"
+
+
+def test_a_box_that_is_moved_a_little_sideways_covers_nothing() -> None:
+    footer = "<div style='position:relative;left:-1.2em;background:#f5f5f5'>Posted by Ned</div>"
+    assert "Sentence 8 of the story" in text_of(f"<div><div>{STORY}</div>{footer}</div>")
