@@ -28,17 +28,12 @@ from sluice.ingest.extract.media_types import HTML
 _PARAGRAPH_CHARS = 200
 """Length of one paragraph: a page with less text is more likely a shell than an article."""
 
-_NOTHING = Extracted(text="", media_type=HTML, form="markdown", confidence=0.0)
-
 
 def extract_html(page: str, url: str | None) -> Extracted:
     """Extract Markdown and facts of `page` from `url`. Raises InvalidInput if its style sheets need too much work."""
     nodes, facts, visible, is_surely_seen = _read(page, url)
-    if not len(nodes):
-        return _NOTHING
-    content = content_of(nodes, visible, is_forum=facts.is_forum())
     title = facts.title()
-    content = sorted({*_title_before(nodes, visible, content, title or ""), *content})
+    content = content_of(nodes, visible, title or "")
     text, linked_words, anchors = _written(nodes, content, facts)
     return Extracted(
         text=text,
@@ -88,21 +83,9 @@ def _written(nodes: Nodes, content: Sequence[int], facts: PageFacts) -> Written:
     return Markdown(nodes, outline, facts.resolve).write(content)
 
 
-def _title_before(nodes: Nodes, visible: Sequence[int], content: Sequence[int], title: str) -> list[int]:
-    """Return the entries of the page's only `<h1>` if it precedes the content and is not in `title`.
-
-    The headings below belong under it; each passage carries the title already.
-    """
-    headings = [node for node in visible if nodes.tags[node] == "h1" and nodes.text(node)]
-    if len(headings) != 1 or headings[0] in set(content) or nodes.text(headings[0]) in title:
-        return []
-    first = next((node for node in content if nodes.texts[node].strip()), 0)
-    return [node for node in visible if headings[0] <= node < nodes.ends[headings[0]]] if headings[0] < first else []
-
-
 def _confidence(page: Counted, content: Counted, *, is_surely_seen: bool) -> float:
     """Return how surely `content` is the page's: enough text, a fair part of the page, not mostly links, seen whole."""
-    visible_chars, chars = max(page.chars), max(content.chars, default=0)
+    visible_chars, chars = max(page.chars, default=0), max(content.chars, default=0)
     if chars == 0:
         return 0.0
     enough = min(1.0, chars / _PARAGRAPH_CHARS)

@@ -28,7 +28,7 @@ from sluice.ingest.extract.html.visible import counted
 
 SHORT_CHARS = 250
 """Content length below which the library takes all text of the page, menus too; those are removed again."""
-_PARAGRAPH_CHARS = 90
+_OPENING_CHARS = 90
 """Least length of a paragraph between title and text; a date, a name or a category is shorter."""
 _STRUCTURE = HEADINGS | {"ul", "ol", "dl", "table", "pre", "blockquote"}
 _PARAGRAPHS = BLOCKS - HEADINGS
@@ -36,21 +36,24 @@ _AROUND = frozenset(("nav", "aside", "menu", "header", "footer"))
 _ROLES_AROUND = frozenset(("navigation", "banner", "contentinfo", "search", "complementary", "dialog", "menu", "alert"))
 
 
-def content_of(nodes: Nodes, visible: Sequence[int], *, is_forum: bool = False) -> list[int]:
-    """Return the entries among `visible` that are content, with the elements around them; in page order."""
-    chosen = _chosen(nodes, visible, is_forum=is_forum)
+def content_of(nodes: Nodes, visible: Sequence[int], title: str = "") -> list[int]:
+    """Return the entries among `visible` that are content, with the elements around them; in page order.
+
+    `title` is the document's, which need not be repeated.
+    """
+    chosen = _chosen(nodes, visible)
     if sum(len(nodes.texts[node]) for node in chosen) < SHORT_CHARS:
         inside = _without_surroundings(nodes, visible)
         chosen = chosen.intersection(inside)
         if not chosen:
             return inside
-    wanted = _with_ancestors(nodes, chosen | _lede(nodes, visible, chosen))
+    wanted = _with_ancestors(nodes, chosen | _opening(nodes, visible, chosen, title))
     wanted |= _structure_between(nodes, visible, wanted)
     return _with_spaces(nodes, visible, wanted)
 
 
-def _lede(nodes: Nodes, visible: Sequence[int], chosen: set[int]) -> set[int]:
-    """Return the paragraphs between the title, the last `<h1>` before the text, and the first chosen paragraph.
+def _opening(nodes: Nodes, visible: Sequence[int], chosen: set[int], title: str) -> set[int]:
+    """Return the last `<h1>` before the first chosen paragraph, if `title` does not hold it, and paragraphs between.
 
     News set the opening apart (`teaser`, `intro`, `<header>`), so that the library takes it for one of another page.
     Captions stay out, and what is mostly links.
@@ -60,19 +63,19 @@ def _lede(nodes: Nodes, visible: Sequence[int], chosen: set[int]) -> set[int]:
     for node in reversed(visible):
         if nodes.tags[node] in BLOCKS or node in around_blocks:
             around_blocks.add(nodes.parents[node])
-    lede: set[int] = set()
+    opening: set[int] = set()
     has_title, skipped_to = False, 0
     for node in visible:
         tag, part = nodes.tags[node], range(node, nodes.ends[node])
         if tag == "h1" and sizes.chars[node]:
-            has_title, lede = True, set()
+            has_title, opening = True, set(() if nodes.text(node) in title else part)
         elif tag == "figure":
             skipped_to = nodes.ends[node]
         elif tag in _PARAGRAPHS and node >= skipped_to and node not in around_blocks:
-            if sizes.chars[node] >= _PARAGRAPH_CHARS and not chosen.isdisjoint(part):
-                return lede
-            if has_title and sizes.chars[node] >= max(_PARAGRAPH_CHARS, 4 * sizes.linked[node]):
-                lede.update(part)
+            if sizes.chars[node] * 2 >= _OPENING_CHARS and not chosen.isdisjoint(part):
+                return opening
+            if has_title and sizes.chars[node] >= max(_OPENING_CHARS, 4 * sizes.linked[node]):
+                opening.update(part)
     return set()
 
 
@@ -133,13 +136,11 @@ def _with_spaces(nodes: Nodes, visible: Sequence[int], wanted: Collection[int]) 
     return kept
 
 
-def _chosen(nodes: Nodes, visible: Sequence[int], *, is_forum: bool) -> set[int]:
+def _chosen(nodes: Nodes, visible: Sequence[int]) -> set[int]:
     """Return the texts that the library judges to be content; empty if the page is too large for it."""
     copy = MarkedCopy(nodes, visible)
     if not copy.is_whole:
         return set()
-    if is_forum:
-        copy.mark_as_forum()
     try:
         found = _library().bare_extraction(copy.root, include_comments=False, output_format="txt")
     except Exception:  # noqa: BLE001 - whatever a page makes the library stumble over, the page is read without it
@@ -221,12 +222,6 @@ class MarkedCopy:
         self._is_marked = False
         self.is_whole = all(map(self._add, visible))
         self._end_run()
-
-    def mark_as_forum(self) -> None:
-        """Add the sign by which the library knows forums: there, readers' comments are content."""
-        said = self._element(self.root, "script")
-        said.set("type", "application/ld+json")
-        said.text = '{"@type": "DiscussionForumPosting"}'
 
     def entries_in(self, text: str) -> set[int]:
         """Return the texts whose marks occur in `text`."""

@@ -34,11 +34,6 @@ _AUTHOR_NAMES = ("author", "article:author", "dc.creator", "dcterms.creator", "c
 _LANGUAGE_NAMES = ("content-language", "language", "lang", "dc.language", "dcterms.language", "og:locale")
 _LICENCE_NAMES = ("dcterms.license", "dc.license", "license", "dcterms.rights", "dc.rights", "rights")
 _COMMONS = re.compile(r"https?://(?:www\.)?creativecommons\.org/(?:licenses|publicdomain)/", re.IGNORECASE)
-_FORUM_KINDS = frozenset(("discussionforumposting", "qapage", "question", "socialmediaposting"))
-_FORUMS = re.compile(
-    r"phpbb|vbulletin|xenforo|discourse|mybb|simple machines|smf|invision|vanilla|nodebb|flarum|fluxbb|punbb|woltlab"
-)
-"""Forum software, as named in the page's generator."""
 _NO_RELATIONS: frozenset[str] = frozenset()
 _READ = frozenset(("html", "base", "title", "h1", "meta", "link", "script", "time", "a", "area"))
 
@@ -122,14 +117,6 @@ class PageFacts:
                 kept.append(written)
                 room -= size
         return f"[{','.join(kept)}]" if kept else None
-
-    def is_forum(self) -> bool:
-        """Return whether the page declares that it is a discussion, whose comments are its content."""
-        declared = (item.get("@type") for item in self._items)
-        kinds = (kind for one in declared for kind in (one if isinstance(one, list) else [one]))
-        return any(isinstance(kind, str) and kind.lower() in _FORUM_KINDS for kind in kinds) or bool(
-            _FORUMS.search(self._meta.get("generator", "")[:_TEXT_CHARS].lower())
-        )
 
     def resolve(self, address: str | None) -> str | None:
         """Return `address` on this page as an absolute http(s) URL without fragment, or None."""
