@@ -109,6 +109,8 @@ class CoverageProbed(Body, queue="gate"):
     terms: tuple[QueryTerm, ...] = ()
     intent_similarity: dict[str, float] = Field(default_factory=dict)
     """Cosine of the query to the nearest prototype of each intent."""
+    heads: Annotated[dict[str, float], Field(default_factory=dict, exclude_if=is_empty)]
+    """What the query's words and vector tell (`gate.heads`); empty in older probes."""
     session_similarity: tuple[float, ...] = ()
     """Cosine of the query to each message of the session, in order."""
     session_term_coverage: Annotated[float, Field(ge=0, le=1)] = 0.0

@@ -6,7 +6,7 @@
     score < search                            retrieve
     session sufficiency >= skip               nothing: the session already holds the answer, unless the
                                               question is about something that changes
-    talk                                      nothing, or retrieve where it is about the assistant (`gate.talk`)
+    talk                                      nothing, or retrieve where it is about the assistant (`gate.heads`)
 
 A plan in the request replaces the scored one, and is lowered by the same denials. `decide` reads no clock, draws no
 number and does no I/O. Products and their exact sum (`math.fsum`) are rounded to six places, so the same signals and
@@ -78,16 +78,18 @@ def decide(
     decided_at: datetime,
     control: Control = NO_CONTROL,
     model: GateModel | None = None,
+    recorded: GateDecided | None = None,
 ) -> GateDecided:
     """Return the plan for `request`, with all inputs of the decision.
 
-    `model` is named by `control.model`; it is used if the probe's vectors come from its embedder.
+    `model` is named by `control.model`; it is used if the probe's vectors come from its embedder. `recorded` is the
+    decision that is computed again, if any.
 
     Raises:
         InvalidInput: a measurement of `probed` is not a finite number, or does not fit the request.
         Conflict: `model` is not the model in `control.model`.
     """
-    signals = read_signals(request, probed, profile)
+    signals = read_signals(request, probed, profile, recorded)
     contributions = _contributions(signals, profile)
     score = compute_score(signals, profile)
     scored_plan = choose_plan(score, signals, profile)
@@ -235,7 +237,8 @@ def explain(
     if wanted is not None and model is None:
         raise Conflict(f"the decision asked the model {wanted}: it cannot be computed again without it")
     asked = model if wanted is not None else None
-    return decide(request, probed, profile, decided.policy, decided.budget, decided.decided_at, control, asked)
+    policy, budget, at = decided.policy, decided.budget, decided.decided_at
+    return decide(request, probed, profile, policy, budget, at, control, asked, recorded=decided)
 
 
 def needs_model(decided: GateDecided) -> str | None:

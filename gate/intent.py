@@ -45,16 +45,27 @@ class QuestionKind:
     """Whether the question counts as time-sensitive."""
 
 
-def classify(query: str, intent_similarity: Mapping[str, float], present_year: int, profile: Profile) -> QuestionKind:
+def classify(
+    query: str,
+    intent_similarity: Mapping[str, float],
+    present_year: int,
+    profile: Profile,
+    changes: float | None = None,
+) -> QuestionKind:
     """Return the kind of `query`: the nearest time-bound intent if it is time-sensitive, else the nearest other one.
-    Intents that the profile does not know are ignored; an unmeasured one counts as similarity 0."""
+    Intents that the profile does not know are ignored; an unmeasured one counts as similarity 0. The log-odds `changes`
+    by the question's vector (`gate.heads`) take the place of the part of the intents."""
     groups = find_time_words(query, profile.time)
     past_year, numbered_part = find_time_anchors(query, present_year)
     bound, unbound = _nearest(intent_similarity, profile, True), _nearest(intent_similarity, profile, False)
+    weights = profile.time.intent_weights
+    if changes is None:
+        changes = profile.time.margin_weight * (bound[1] - unbound[1]) + math.fsum(
+            weight * intent_similarity.get(name, 0.0) for name, weight in weights.items()
+        )
     log_odds = (
         profile.time.bias
-        + profile.time.margin_weight * (bound[1] - unbound[1])
-        + math.fsum(weight * intent_similarity.get(name, 0.0) for name, weight in profile.time.intent_weights.items())
+        + changes
         + math.fsum(group.strength for group in groups.values())
         + profile.time.past_year * past_year
         + profile.time.numbered_part * numbered_part

@@ -93,10 +93,16 @@ class Scales(Value):
 
 
 class TalkModel(Value):
-    """Recognition of talk (`gate.talk`)."""
+    """Recognition of talk by lists of words that are no more; kept as decisions were recorded with their name."""
 
     lexicon: Annotated[str, Field(pattern=r"^[a-z]+\.v\d+$")]
-    """The word lists, a folder of `gate/lexicons`."""
+
+
+class Heads(Value):
+    """Use of the probe's `heads` (`gate.heads`) for talk and for change."""
+
+    talk_from: Share
+    """Probability from which a question is talk."""
 
 
 class Calibration(Value):
@@ -212,6 +218,7 @@ class Profile(Value):
     search: SearchQueries = SearchQueries()
     calibration: Annotated[Calibration | None, Field(exclude_if=is_none)] = None
     talk: Annotated[TalkModel | None, Field(exclude_if=is_none)] = None
+    heads: Annotated[Heads | None, Field(exclude_if=is_none)] = None
     insights: Annotated[InsightSettings | None, Field(exclude_if=is_none)] = None
     retrieval: Annotated[RetrievalSettings | None, Field(exclude_if=is_none)] = None
 

@@ -34,24 +34,24 @@ profiles that come with the package measure them and give them no weight.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from sluice.contracts.errors import InvalidInput
-from sluice.contracts.gate import CoverageProbed, GateRequested, ProbeHit
+from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested, ProbeHit
 from sluice.contracts.plan import Plan
 from sluice.contracts.profiles import DomainMeasures
 from sluice.gate.domains import rate_drift, rate_failing_tests, rate_todo_density, rate_velocity
+from sluice.gate.heads import read_heads
 from sluice.gate.intent import QuestionKind, classify
 from sluice.gate.probe import compute_coverage, content_terms, is_informative
 from sluice.gate.profile import Profile, Scales
-from sluice.gate.talk.lexicon import read_lexicon
-from sluice.gate.talk.read import TalkKind, read_talk
 
 DECIMALS = 6
+TALK_FROM = 0.85
+"""Probability from which a question is talk in profiles that state none."""
 SECONDS_PER_DAY = 86_400.0
 ABOUT_VERSIONS = frozenset({"dependency_version", "latest_release"})
 """Intents of questions about a release or an upgrade."""
@@ -79,13 +79,21 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True)
+class Talk:
+    """A question that needs no source (`gate.heads`), and the measurement behind it in words."""
+
+    about_assistant: bool
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """All inputs of a decision from its request and probe."""
 
     kind: QuestionKind
     features: tuple[Feature, ...]
-    talk: TalkKind | None = None
-    """The question's kind of talk, if the profile recognises talk."""
+    talk: Talk | None = None
+    """What makes the question talk; None if it is none, or the profile does not recognise talk."""
 
     def __getitem__(self, name: str) -> float:
         """Return the value of the feature called `name`."""
@@ -96,13 +104,16 @@ class Signals:
         return any(feature.name == name for feature in self.features)
 
 
-def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profile) -> Signals:
+def read_signals(
+    request: GateRequested, probed: CoverageProbed, profile: Profile, recorded: GateDecided | None = None
+) -> Signals:
     """Return the features of `request`, measured by `probed`, on the scales of `profile`, always in the same order.
-    Ages are taken at `probed.probed_at`; nothing reads a clock. Raises `InvalidInput`, naming the field, if a
-    measurement is not a finite number or does not fit the request."""
+    Ages are taken at `probed.probed_at`; nothing reads a clock. `recorded` is a decision that is computed again. Raises
+    `InvalidInput`, naming the field, if a measurement is not a finite number or does not fit the request."""
     _refuse_non_finite(probed)
-    kind = classify(request.query, probed.intent_similarity, probed.probed_at.year, profile)
-    talk = _find_talk(request, profile)
+    changes = probed.heads.get("changes") if profile.heads is not None else None
+    kind = classify(request.query, probed.intent_similarity, probed.probed_at.year, profile, changes)
+    talk = _find_talk(request, probed, profile, recorded)
     similarities = sorted(
         (hit.dense_similarity for hit in probed.hits if hit.dense_similarity is not None), reverse=True
     )
@@ -131,7 +142,7 @@ def plan_without_search(signals: Signals, profile: Profile) -> Plan | None:
     """Return the plan of a question that needs no search whatever the corpus holds; None for every other question. Talk
     needs no source; a question about the assistant may have one, if the corpus is the assistant's own."""
     if signals.talk is not None:
-        return Plan.RETRIEVE if signals.talk == "assistant" else Plan.SKIP
+        return Plan.RETRIEVE if signals.talk.about_assistant else Plan.SKIP
     holds_it = signals["session_sufficiency"] >= profile.thresholds.skip and not signals.kind.time_sensitive
     return Plan.SKIP if holds_it else None
 
@@ -272,22 +283,29 @@ def _newer_year(relevant: list[ProbeHit], present_year: int, kind: QuestionKind)
     return Feature("newer_year", float(newest is None or wanted > newest), raw)
 
 
-def _find_talk(request: GateRequested, profile: Profile) -> TalkKind | None:
-    """Return the request's kind of talk. None with pages to read: "summarise this" then refers to them."""
-    if profile.talk is None or request.seeds:
+def _find_talk(
+    request: GateRequested, probed: CoverageProbed, profile: Profile, recorded: GateDecided | None
+) -> Talk | None:
+    """Return what makes the request talk. None with pages to read: "summarise this" then refers to them. Profiles
+    without `heads` told it by lists of words; of their decisions the record says what these found."""
+    if request.seeds or (profile.talk is None and profile.heads is None):
         return None
-    return _read_talk(request.query, profile.talk.lexicon, bool(request.session))
+    if profile.heads is None and recorded is not None:
+        found = (one.raw for one in recorded.contributions if one.feature == "self_contained")
+        raw = next((raw for raw in found if raw.startswith("talk")), None)
+        return None if raw is None else Talk("assistant" in raw, raw)
+    heads = probed.heads or read_heads(request.query, None)
+    if heads["talk"] < (profile.heads.talk_from if profile.heads else TALK_FROM):
+        return None
+    about_assistant = heads["assistant"] >= 0.5
+    about = " about the assistant" if about_assistant else ""
+    by = " by its words alone" if probed.embedder_down else ""
+    return Talk(about_assistant, f"talk{about}, with a probability of {heads['talk']:.2f}{by}")
 
 
-@functools.lru_cache(maxsize=256)
-def _read_talk(question: str, lexicon: str, in_session: bool) -> TalkKind | None:
-    """Cache `read_talk`: the probe of a question and its decision both call it, one after the other."""
-    return read_talk(question, read_lexicon(lexicon), in_session)
-
-
-def _self_contained(kind: QuestionKind, talk: TalkKind | None, profile: Profile) -> Feature:
+def _self_contained(kind: QuestionKind, talk: Talk | None, profile: Profile) -> Feature:
     if talk is not None:
-        return Feature("self_contained", 1.0, f"talk: {talk.replace('_', ' ')}")
+        return Feature("self_contained", 1.0, talk.raw)
     sure = ramp(kind.closeness, profile.scales.small_talk_none, profile.scales.small_talk_sure)
     value = round(sure * profile.intents[kind.intent].self_contained, DECIMALS)
     return Feature("self_contained", value, f"intent {kind.intent}, cosine {kind.closeness:.4f}")
@@ -331,6 +349,7 @@ def _refuse_non_finite(probed: CoverageProbed) -> None:
         ("hits.lexical_score", (hit.lexical_score for hit in probed.hits)),
         ("terms.idf", (term.idf for term in probed.terms)),
         ("intent_similarity", probed.intent_similarity.values()),
+        ("heads", probed.heads.values()),
         ("session_similarity", probed.session_similarity),
         ("memory_similarity", probed.memory_similarity),
         ("sentences.similarity", (sentence.similarity for sentence in probed.sentences)),

@@ -3,8 +3,8 @@
     python -m bench.gate DATA_DIR [--work DIR] [--profile default]
 
 Two things are learnt, both by logistic regression with a ridge (a handful of features each): whether the answer to a
-question changes (`bench.gate.time`), and whether the corpus holds the answer (`bench.gate.coverage`). What is talk is
-told by lists of words, and only measured here (`bench.gate.talk`).
+question changes (`bench.gate.time`), and whether the corpus holds the answer (`bench.gate.coverage`). The heads of talk
+and change are fitted by `bench.gate.heads`, and only measured here.
 
 What is printed as "fitted" is for a person to round and write into a profile; the measures below it are
 of the profile as it stands. Embeddings are kept in the work directory: the first run takes minutes.
@@ -37,7 +37,7 @@ def main() -> None:
     cache = EmbeddingCache(options.work / "embeddings.sqlite", 2_000_000)
     embedder = CachedEmbedder(MiniLM(MODELS), cache)
     print(f"profile {profile.name} version {profile.version}, {profile.config_hash[:12]}")
-    report_talk(options.data_dir, profile)
+    report_talk(options.data_dir, profile, embedder)
     versions = [*earlier_versions(profile), profile]
     tune_time(options.data_dir / "gate", versions, embedder)
     measure_languages(versions, embedder)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.gate.measures import f1_score
-from bench.gate.time import NOW, similarities
+from bench.gate.time import NOW, changes_by_vector, similarities
 from sluice.gate.intent import classify
 from sluice.gate.profile import Profile
 from sluice.ingest.embed.cache import CachedEmbedder
@@ -35,7 +35,9 @@ def _found(own: dict[str, list[str]], profile: Profile, embedder: CachedEmbedder
     """Of each question whether its answer changes, and whether the profile says so."""
     texts = [*own["changes"], *own["stays"]]
     near = similarities(texts, profile, embedder)
-    kinds = [classify(text, one, NOW.year, profile) for text, one in zip(texts, near, strict=True)]
+    changes = changes_by_vector(texts, profile, embedder)
+    pairs = zip(texts, near, changes, strict=True)
+    kinds = [classify(text, one, NOW.year, profile, change) for text, one, change in pairs]
     return [(number < len(own["changes"]), kind.time_sensitive) for number, kind in enumerate(kinds)]
 
 

@@ -1,7 +1,7 @@
-"""How well talk is told from questions: utterances written by hand in many languages, and real questions.
+"""How much talk is found that the heads were fitted on, and how many real questions are taken for it.
 
-Half of the utterances (some languages wholly, of the others half of the wordings, by a hash) was never looked at when
-the lists of words were written. The questions are the short ones of public sets, and some written to look like talk.
+The heads were fitted on the utterances and the traps, on SituatedQA's training questions and on the first half of
+SQuAD's; `python -m bench.gate.heads` prints what they tell of groups of examples that were left out.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.gate.collections import read
+from sluice.gate.heads import read_heads
 from sluice.gate.profile import Profile
-from sluice.gate.talk.lexicon import Lexicon, read_lexicon
-from sluice.gate.talk.read import read_talk
+from sluice.ingest.embed.cache import CachedEmbedder
 
 FOLDER = Path(__file__).parent
 QUESTION_SETS = (
@@ -28,11 +28,10 @@ QUESTION_SETS = (
     "gate/situatedqa_temp_dev",
     "gate/freshqa_dev",
 )
-SHORT_WORDS = 8
 
 
 def read_utterances() -> list[dict[str, str]]:
-    """Talk: `text`, `language`, `wording` (its category, a point, and the family) and `half` (`fit` or `unseen`)."""
+    """Talk: `text`, `language`, `wording` (its category, a point, and the family)."""
     lines = (FOLDER / "talk.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
@@ -42,25 +41,33 @@ def read_traps() -> list[str]:
     return (FOLDER / "talk_traps.txt").read_text(encoding="utf-8").splitlines()
 
 
-def report_talk(data_dir: Path, profile: Profile) -> None:
-    """Print the share of talk that is found by half, language and category, and of questions that are taken for it."""
-    if profile.talk is None:
+def report_talk(data_dir: Path, profile: Profile, embedder: CachedEmbedder) -> None:
+    """Print the share of talk that is found by language and category, and of questions that are taken for it."""
+    if profile.heads is None:
         print(f"talk: profile {profile.name} does not recognise it")
         return
-    lexicon = read_lexicon(profile.talk.lexicon)
-    utterances = read_utterances()
-    for half in ("fit", "unseen"):
-        rows = [row for row in utterances if row["half"] == half]
-        print(f"talk, {half}: {_share(rows, lexicon)}")
+    asked = {name: [row["text"] for row in read(data_dir / f"{name}.jsonl")] for name in QUESTION_SETS}
+    for title, embed in (("words and vector", embedder), ("words alone", None)):
+        counter = Counter(profile.heads.talk_from, embed)
+        rows = read_utterances()
+        print(f"talk by {title}: {counter.share([row['text'] for row in rows])} of the utterances")
         for name, group in _groups(rows):
-            print(f"talk, {half}, {name}: {_share(group, lexicon)}")
-    traps = read_traps()
-    print(f"talk, written to look like it: {_taken(traps, lexicon)} of {len(traps)} taken for talk")
-    for name in QUESTION_SETS:
-        path = data_dir / f"{name}.jsonl"
-        if path.is_file():
-            short = [row["text"] for row in read(path) if len(row["text"].split()) <= SHORT_WORDS]
-            print(f"talk, short questions of {name}: {_taken(short, lexicon)} of {len(short)} taken for talk")
+            print(f"talk by {title}, {name}: {counter.share([row['text'] for row in group])}")
+        for name, texts in (("written to look like it", read_traps()), *asked.items()):
+            print(f"talk by {title}, {name}: {counter.share(texts)} taken for talk")
+
+
+class Counter:
+    """Counts texts that are talk from a probability, with or without their vectors."""
+
+    def __init__(self, talk_from: float, embedder: CachedEmbedder | None) -> None:
+        self._talk_from, self._embedder = talk_from, embedder
+
+    def share(self, texts: Sequence[str]) -> str:
+        vectors = self._embedder.embed(list(texts)).vectors if self._embedder else [None] * len(texts)
+        pairs = zip(texts, vectors, strict=True)
+        found = sum(read_heads(text, vector)["talk"] >= self._talk_from for text, vector in pairs)
+        return f"{found} of {len(texts)} ({found / len(texts):.4f})"
 
 
 def _groups(rows: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, list[Mapping[str, str]]]]:
@@ -69,12 +76,3 @@ def _groups(rows: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, list[Mappi
         found[f"language {row['language']}"].append(row)
         found[f"category {row['wording'].split('.')[0]}"].append(row)
     yield from sorted(found.items())
-
-
-def _share(rows: Sequence[Mapping[str, str]], lexicon: Lexicon) -> str:
-    found = _taken([row["text"] for row in rows], lexicon)
-    return f"{found} of {len(rows)} ({found / len(rows):.3f})"
-
-
-def _taken(texts: Sequence[str], lexicon: Lexicon) -> int:
-    return sum(read_talk(text, lexicon, in_session=False) is not None for text in texts)

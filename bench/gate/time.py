@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bench.gate.collections import read
 from bench.gate.measures import Floats, calibration_error, f1_score, logistic, measures, reliability
+from sluice.gate.heads import read_heads
 from sluice.gate.intent import classify, find_time_anchors, find_time_words
 from sluice.gate.probe import intent_similarity
 from sluice.gate.profile import Profile
@@ -53,6 +54,14 @@ def similarities(texts: Sequence[str], profile: Profile, embedder: CachedEmbedde
     return [intent_similarity(vector, prototypes) for vector in embedder.embed(list(texts)).vectors]
 
 
+def changes_by_vector(texts: Sequence[str], profile: Profile, embedder: CachedEmbedder) -> list[float | None]:
+    """The log-odds that the vector of each English question tells; None for a profile that does not read them."""
+    if profile.heads is None:
+        return [None] * len(texts)
+    vectors = embedder.embed(list(texts)).vectors
+    return [read_heads(text, vector).get("changes") for text, vector in zip(texts, vectors, strict=True)]
+
+
 def time_inputs(query: str, near: dict[str, float], profile: Profile) -> list[float]:
     """What the time model reads from one question, in the order of the fit."""
     found = find_time_words(query, profile.time)
@@ -87,8 +96,10 @@ def _print_measures(
     profile: Profile,
     embedder: CachedEmbedder,
 ) -> None:
-    near = similarities([row["text"] for row in rows], profile, embedder)
-    kinds = [classify(row["text"], one, NOW.year, profile) for row, one in zip(rows, near, strict=True)]
+    texts = [row["text"] for row in rows]
+    near, changes_by = similarities(texts, profile, embedder), changes_by_vector(texts, profile, embedder)
+    pairs = zip(texts, near, changes_by, strict=True)
+    kinds = [classify(text, one, NOW.year, profile, change) for text, one, change in pairs]
     found, targets = np.array([kind.time_sensitivity for kind in kinds]), np.array([changes(row) for row in rows])
     title = f"time, {profile.name} version {profile.version}, {name} ({len(rows)})"
     print(f"{title}: {measures(targets, found, profile.time.counts_from)}")

@@ -22,10 +22,12 @@ from sluice.contracts.retrieval import Query, Retrieval, RetrievedChunk
 from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
 from sluice.gate import decide
 from sluice.gate import probe as measures
+from sluice.gate.heads import read_heads
 from sluice.gate.profile import Profile
 from sluice.gate.signals import read_signals
 from sluice.index.search.reader import find_function_words
 from sluice.index.terms.analysis import analysis_language, passage_terms
+from sluice.ingest.embed.minilm import FINGERPRINTS
 from sluice.ingest.embed.port import Vectors
 from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.ledger import Ledger
@@ -145,6 +147,7 @@ class Probe(Step):
             hits=tuple(_hit(chunk, seen_at.get(chunk.document_id)) for chunk in found.chunks),
             terms=terms,
             intent_similarity=measures.intent_similarity(meant.question, meant.prototypes) if meant else {},
+            heads=read_heads(request.query, meant.question if meant and fingerprint in FINGERPRINTS.values() else None),
             probed_at=utc_now(),
             embedder_down=why,
             domain=measure_domain(request, profile, corpus, reader, utc_now()),

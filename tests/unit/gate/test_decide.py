@@ -124,6 +124,37 @@ def test_a_question_about_the_assistant_may_have_its_answer_in_the_corpus_and_no
     assert decided(asked("who are you?"), probed(terms=())).plan is Plan.RETRIEVE
 
 
+@every_profile
+def test_what_the_probe_tells_of_talk_decides(profile: Profile) -> None:
+    heads = {"talk": 0.97, "assistant": 0.1}
+    request, probe = asked("brr brr"), probed(terms=(), heads=heads)
+    assert decided(request, probe, profile=profile).plan is Plan.SKIP
+    about = probe.model_copy(update={"heads": heads | {"assistant": 0.9}})
+    assert decided(request, about, profile=profile).plan is Plan.RETRIEVE
+    doubtful = probe.model_copy(update={"heads": heads | {"talk": 0.6}})
+    assert decided(request, doubtful, profile=profile).plan is Plan.FULL_LOOP
+
+
+@pytest.mark.parametrize("kind", ["small talk", "assistant"])
+def test_a_decision_by_lists_of_words_is_explained_by_what_they_found(kind: str) -> None:
+    profile = load_profile(PROFILES_DIR / "default.v3.toml", {path.stem: path for path in PROFILES_DIR.glob("*.toml")})
+    probe = probed(terms=(), heads={"talk": 0.97, "assistant": float(kind == "assistant")})
+    made = decided(asked("brr brr"), probe, profile=profile)
+    assert made.plan is (Plan.RETRIEVE if kind == "assistant" else Plan.SKIP)
+    as_lists = {one.feature: one for one in made.contributions}
+    as_lists["self_contained"] = as_lists["self_contained"].model_copy(update={"raw": f"talk: {kind}"})
+    recorded = made.model_copy(update={"contributions": tuple(as_lists.values())})
+    assert explain(asked("brr brr"), probed(terms=()), recorded, profile) == recorded
+
+
+def test_what_lists_of_words_did_not_find_stays_a_question() -> None:
+    profile = load_profile(PROFILES_DIR / "default.v3.toml", {path.stem: path for path in PROFILES_DIR.glob("*.toml")})
+    probe = probed(terms=(), heads={"talk": 0.0, "assistant": 0.0})
+    recorded = decided(asked("brr brr"), probe, profile=profile)
+    talk = probe.model_copy(update={"heads": probe.heads | {"talk": 0.99}})
+    assert explain(asked("brr brr"), talk, recorded, profile) == recorded
+
+
 def test_talk_with_pages_to_read_means_these() -> None:
     found = decided(asked("Summarise this", seeds=("https://a.example/",)), probed())
     assert found.plan is Plan.FULL_LOOP

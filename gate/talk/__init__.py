@@ -1,1 +1,0 @@
-"""Talk: recognises utterances that need no source."""
