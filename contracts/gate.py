@@ -129,7 +129,7 @@ class CoverageProbed(Body, queue="gate"):
     """Further measurements of the profile's domain; None where the profile gives them no weight."""
     answerable: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """Probability that the corpus answers the query: the confidence of the answer that it would give now. None in older
-    probes, and where the profile gives it no weight."""
+    probes."""
     abstained: LaterText = None
     """Why the answer would have cited nothing: set in the probe of a run's second decision."""
 

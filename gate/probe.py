@@ -174,11 +174,22 @@ def is_informative(message: Message, question_terms: Sequence[str]) -> bool:
     return any(term not in asked for term in _each_term(message.content[:CHARACTERS_THAT_TELL]))
 
 
-def compute_coverage(terms: Sequence[QueryTerm]) -> float:
-    """Return the share of the idf mass of `terms` that is covered, from 0 to 1; 0 without terms."""
-    total = math.fsum(entry.idf for entry in terms)
+RARE_WORDS_ENOUGH = 4.0
+"""The idf mass of this many words, each found in a single chunk, covers any question: no text repeats every word of a
+question of thirty words."""
+
+
+def compute_coverage(terms: Sequence[QueryTerm], enough: float = math.inf) -> float:
+    """Return the share of the idf mass of `terms`, of which `enough` is all, that is covered, from 0 to 1; 0 without
+    terms."""
+    total = min(enough, math.fsum(entry.idf for entry in terms))
     covered = math.fsum(entry.idf for entry in terms if entry.covered)
-    return round(covered / total, DECIMALS) if total > 0 else 0.0
+    return round(min(1.0, covered / total), DECIMALS) if total > 0 else 0.0
+
+
+def enough_mass(document_count: int) -> float:
+    """Return the idf mass that is enough for any question: see `RARE_WORDS_ENOUGH`."""
+    return RARE_WORDS_ENOUGH * _idf(1, max(1, document_count))
 
 
 def _each_term(text: str) -> Iterator[str]:

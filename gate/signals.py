@@ -46,7 +46,7 @@ from sluice.contracts.profiles import DomainMeasures
 from sluice.gate.domains import rate_drift, rate_failing_tests, rate_todo_density, rate_velocity
 from sluice.gate.heads import read_heads
 from sluice.gate.intent import QuestionKind, classify
-from sluice.gate.probe import compute_coverage, content_terms, is_informative
+from sluice.gate.probe import compute_coverage, content_terms, enough_mass, is_informative
 from sluice.gate.profile import Profile, Scales
 
 DECIMALS = 6
@@ -215,12 +215,13 @@ def _sentence_dissimilarity(probed: CoverageProbed, similarities: list[float], s
 
 
 def _sentence_missing_terms(probed: CoverageProbed) -> Feature:
-    """Rate the best sentence; in a probe of an earlier release, which has no sentences, the best passage."""
+    """Rate the best sentence, or the best passage of a probe without sentences."""
     name = "sentence_missing_terms"
     if not probed.terms:
         return Feature(name, 0.0, "no content words in the question")
     if not probed.sentences:
-        return Feature(name, _rest(compute_coverage(probed.terms)), "no sentences; of the best passage")
+        enough = math.inf if probed.answerable is None else enough_mass(probed.chunk_count)
+        return Feature(name, _rest(compute_coverage(probed.terms, enough)), "no sentences; of the best passage")
     best = max(one.term_coverage for one in probed.sentences)
     return Feature(name, _rest(best), f"{best:.2f} of the question's terms in one sentence and the one before")
 

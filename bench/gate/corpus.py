@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from bench.gate.collections import read
 from bench.gate.measures import Floats
-from bench.gate.sentences import choose_sentences, enough_mass
+from bench.gate.sentences import choose_sentences
 from sluice.contracts.document import Document, Provenance
 from sluice.contracts.gate import CoverageProbed, ProbeHit, ProbeSentence
 from sluice.evaluation.retrieval.cases import read_documents
-from sluice.gate.probe import Passage, question_terms, term_coverage
+from sluice.gate.probe import Passage, enough_mass, question_terms, term_coverage
 from sluice.index.settings import QuerySettings
 from sluice.index.terms.analysis import analyse, extract_content_terms
 from sluice.ingest.chunk.chunk import chunk_document

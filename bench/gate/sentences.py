@@ -14,11 +14,8 @@ from typing import NamedTuple
 
 from sluice.contracts.gate import QueryTerm
 from sluice.gate.probe import DECIMALS, Passage, TermFinder
-from sluice.text.words import cut_sentences, inverse_document_frequency
+from sluice.text.words import cut_sentences
 
-RARE_WORDS_ENOUGH = 4.0
-"""A sentence with the idf mass of this many words, each found in a single chunk, covers any question. Without the bound
-half of the covered questions of 20 and more words (CACM) count as not covered."""
 LONGEST_SENTENCE = 240
 """Characters. A longer one (a table, a list without stops) is cut at a space."""
 
@@ -83,8 +80,3 @@ def _bounded(sentence: str) -> Iterator[str]:
         yield sentence[:end]
         sentence = sentence[end:].lstrip()
     yield sentence
-
-
-def enough_mass(document_count: int) -> float:
-    """Return the idf mass that is enough for one sentence: see `RARE_WORDS_ENOUGH`."""
-    return RARE_WORDS_ENOUGH * round(inverse_document_frequency(max(1, document_count), 1), DECIMALS)

@@ -115,8 +115,8 @@ def detect_language(text: str, languages: Sequence[str]) -> str | None:
 
 def _detect_language(words: Iterable[str], languages: Sequence[str]) -> str | None:
     count_of = {language: len(_function_words(words, language)) for language in languages}
-    likeliest = max(languages, key=count_of.__getitem__)
-    return likeliest if count_of[likeliest] else None
+    likeliest = max(languages, key=count_of.__getitem__, default=None)
+    return likeliest if likeliest and count_of[likeliest] else None
 
 
 def _function_words(words: Iterable[str], language: str | None) -> set[str]:

@@ -151,7 +151,7 @@ class Probe(Step):
             probed_at=utc_now(),
             embedder_down=why,
             domain=measure_domain(request, profile, corpus, reader, utc_now()),
-            answerable=found.metadata.confidence or 0.0 if profile.weights.unanswered is not None else None,
+            answerable=found.metadata.confidence or 0.0,
             **held,
         )
         return probed, [f"{passage.heading}\n{passage.text}" for passage in passages], spend

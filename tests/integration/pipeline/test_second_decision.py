@@ -81,3 +81,10 @@ def test_what_the_run_cannot_pay_for_is_a_veto_of_the_second_decision(
     assert (run.status, plans) == ("finished", [Plan.RETRIEVE, Plan.RETRIEVE])
     assert run.answer is not None
     assert {"run_milliseconds", "nothing_found"} <= {gap.reason for gap in run.answer.missing}
+
+
+def test_an_empty_corpus_is_probed_too(make_instance: MakeInstance) -> None:
+    run, plans = ask(make_instance())
+    assert (run.status, plans) == ("finished", [Plan.RETRIEVE])
+    assert run.decision is not None
+    assert (run.decision.scored_plan, run.decision.coverage_probability) == (Plan.FULL_LOOP, 0.0)

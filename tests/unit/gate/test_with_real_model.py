@@ -9,11 +9,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bench.gate.sentences import choose_sentences, enough_mass
+from bench.gate.sentences import choose_sentences
 from sluice.contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, ProbeSentence
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import decide
-from sluice.gate.probe import intent_similarity, question_terms, session_measures, term_coverage
+from sluice.gate.probe import enough_mass, intent_similarity, question_terms, session_measures, term_coverage
 from sluice.gate.profile import Profile, load_profiles
 from sluice.ingest.embed.minilm import MiniLM
 from sluice.ingest.embed.port import Embedded
