@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from pydantic import Base64Bytes, Field, model_validator
@@ -188,25 +188,28 @@ class ChunkedDocument(DocumentFacts):
         return [embedding_text(self.title, chunk) for chunk in self.chunks]
 
 
-class TokenIds(Value):
-    """Token ids of every text that a batch of chunks embeds, so that no other stage tokenises it again.
-
-    `ids` are the ids of all texts, concatenated, each an unsigned 16-bit integer, little endian; `counts` is the number
-    of ids of each text, in the order of documents and chunks, or -1 for a text that is still to be tokenised. Only a
-    process with the identical tokenizer can use them.
-    """
-
-    tokenizer_sha256: Sha256
-    counts: tuple[Annotated[int, Field(ge=-1)], ...]
-    ids: Base64Bytes
-
-
 class ChunkBatch(Batch):
     """The chunked documents of one event (a blob)."""
 
     documents: tuple[ChunkedDocument, ...]
-    tokens: TokenIds | None = None
-    """For `embedding_texts()` of all documents, if the chunker had them; older blobs have none."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_token_ids(cls, given: Any) -> Any:
+        """Leave out the token ids that blobs of former versions hold."""
+        return {name: one for name, one in given.items() if name != "tokens"} if isinstance(given, dict) else given
+
+    def embedding_texts(self) -> list[str]:
+        """Return the text to embed for each chunk."""
+        return [text for document in self.documents for text in document.embedding_texts()]
+
+    def select(self, is_kept: Callable[[Chunk], bool]) -> ChunkBatch:
+        """Return the batch with only the kept chunks; drops documents without a kept chunk."""
+        documents = (
+            document.model_copy(update={"chunks": tuple(chunk for chunk in document.chunks if is_kept(chunk))})
+            for document in self.documents
+        )
+        return ChunkBatch(documents=tuple(document for document in documents if document.chunks))
 
 
 class TrustScorer(Protocol):

@@ -20,7 +20,6 @@ from sluice.contracts.index import DocumentIndexed, SnapshotPublished
 from sluice.contracts.operations.forget import ForgottenKind
 from sluice.index.journal.records import Vectors
 from sluice.index.search.filters import is_selected
-from sluice.ingest.chunk.chunk import embedding_texts
 from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
@@ -52,7 +51,7 @@ def on_document_chunked(event: Event, inspection: Inspection, embedder: ChunkEmb
         following = ingest.DocumentChunked.of(inspected.batch, inspected.blob).model_copy(
             update={"inspected": inspected.up_to}
         )
-        return Done((embedder.following(following, embedding_texts(inspected.batch), event),), inspected.gaps)
+        return Done((embedder.following(following, inspected.batch.embedding_texts(), event),), inspected.gaps)
     embedded = embedder.begin(inspected.batch, inspected.blob, event)
     return replace(embedded, emits=(*embedded.emits, *inspected.removal), gaps=inspected.gaps)
 

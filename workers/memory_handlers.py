@@ -14,7 +14,6 @@ from sluice.contracts.errors import MalformedEvent
 from sluice.contracts.event import Done, Event, Next, Outcome
 from sluice.contracts.index import IterationRecorded, LearningChanged
 from sluice.contracts.ingest import DocumentsRemoved
-from sluice.ingest.chunk.chunk import Tokenized
 from sluice.memory.qdrant_schema import collection_name, document_of_learning, document_of_record, is_indexed
 from sluice.workers.steps.chunk import EmbeddingDirector
 from sluice.workers.wiring.corpora import CorpusReaders
@@ -50,7 +49,7 @@ class MemoryIndexing(Step):
             held = self.readers.reader(event.corpus).documents([*(one.document_id for one in wanted), *gone])
         checksums = {name: facts.checksum for name, facts in held.items()}
         lacking = [one for one in wanted if checksums.get(one.document_id) != one.checksum]
-        directed = self.director.direct([Tokenized(one, (None,) * len(one.chunks)) for one in lacking], event)
+        directed = self.director.direct(lacking, event)
         removed = tuple(name for name in gone if name in held)
         removal = (Next(DocumentsRemoved(document_ids=removed)),) if removed else ()
         return replace(directed, emits=(*directed.emits, *removal))

@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from tokenizers import Tokenizer
 
 from sluice.contracts.budget import Spend
-from sluice.ingest.embed.tokens import BYTES_PER_TOKEN, TokenizedText, count_tokens, estimated_tokens, tokenizer_sha256
+from sluice.ingest.embed.tokens import BYTES_PER_TOKEN, count_tokens, estimated_tokens
 from sluice.ingest.settings import EmbedSettings
 
 _FRAME_BYTES = 512
@@ -139,8 +140,7 @@ def embedding_at_most(texts: Sequence[str], settings: EmbedSettings, tokenizer: 
     return Spend(tokens=tokens, usd=tokens * settings.openai_usd_per_million_tokens / 1e6)
 
 
+@lru_cache(maxsize=16_384)
 def _tokens(text: str, tokenizer: Tokenizer) -> int:
-    """Count the tokens of `text`, unless it carries its ids."""
-    if isinstance(text, TokenizedText) and text.tokenizer_sha256 == tokenizer_sha256(tokenizer):
-        return len(text.token_ids)
+    """Count the tokens of `text` once: what is left of a long document is priced at each of its portions."""
     return count_tokens(text, tokenizer)

@@ -35,7 +35,7 @@ from sluice.contracts.errors import Corrupted, InvalidSetting
 from sluice.ingest.built_files import ensure_files
 from sluice.ingest.deadline import CancelCheck, never_cancelled
 from sluice.ingest.embed.port import Embedded, Vectors, require_fingerprint
-from sluice.ingest.embed.tokens import PACKAGE, TokenizedText, packaged_file, shared_tokenizer, tokenizer_sha256
+from sluice.ingest.embed.tokens import PACKAGE, packaged_file, shared_tokenizer
 from sluice.otel.settings import disable_library_telemetry
 from sluice.text.words import FUNCTION_WORDS
 
@@ -136,8 +136,8 @@ MATCHED_TOKENS = 52
 LATEST_MATCHES = 256
 CONTENT_SHARE = 0.3
 """Weight of the mean over a question's tokens of content, beside that of the mean over all of its tokens."""
-_CLS, _SEP = 101, 102
-"""Ids of the tokens that the tokenizer puts before and after each text."""
+_SEP = 102
+"""Id of the token that the tokenizer puts after each text."""
 BATCH_SIZE = 8
 """Texts of one forward pass in fp32, at most, all of one length. Of 11 tokens, tokens per second were 1,900 alone,
 4,100 by 8 and 4,500 by 32; of 200 tokens, 3,500 alone, 3,900 by 4 and 3,300 by 16."""
@@ -176,7 +176,7 @@ class MiniLM:
         self._latest_matches = lru_cache(maxsize=LATEST_MATCHES)(self._match_tokens)
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
-        """Embed as `Embedder.embed`; a `TokenizedText` of this model's tokenizer is not tokenised again.
+        """Embed as `Embedder.embed`.
 
         Raises Corrupted for foreign weights, InvalidSetting if the package is missing or the processor cannot do int8.
         """
@@ -221,21 +221,12 @@ class _Loaded:
 
     def __init__(self, folder: Path, threads: int) -> None:
         self._tokenizer = shared_tokenizer()
-        self._tokenizer_sha256 = tokenizer_sha256(self._tokenizer)
         self._session = open_session(folder / MODEL_FILE, threads)
         self._latest: tuple[list[int], Vectors] = [], np.empty((0, DIMENSION), dtype=np.float32)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text as the network reads them, cut at its window."""
-        brought = [self._brought(text) for text in texts]
-        missing = [text for text, ids in zip(texts, brought, strict=True) if ids is None]
-        counted = iter(self._tokenizer.encode_batch_fast([str(text) for text in missing]))
-        return [_window(next(counted).ids) if ids is None else ids for ids in brought]
-
-    def _brought(self, text: str) -> list[int] | None:
-        if not isinstance(text, TokenizedText) or text.tokenizer_sha256 != self._tokenizer_sha256:
-            return None
-        return [_CLS, *text.token_ids[: MAX_TOKENS - 2], _SEP]
+        return [_window(one.ids) for one in self._tokenizer.encode_batch_fast(list(texts))]
 
     def forward(self, token_ids: NDArray[np.int32]) -> Vectors:
         """Map ids of shape (texts, tokens) to vectors of shape (texts, dimension)."""
@@ -269,7 +260,7 @@ class _Loaded:
 
 
 def _window(ids: list[int]) -> list[int]:
-    """Cut a whole text's ids, which begin with _CLS and end with _SEP, at the network's window."""
+    """Cut a whole text's ids, which end with _SEP, at the network's window."""
     return ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], _SEP]
 
 

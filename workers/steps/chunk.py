@@ -1,4 +1,4 @@
-"""Turns documents into events: extracts, chunks and tokenizes them, as many as their run can pay to embed.
+"""Turns documents into events: extracts and chunks them, as many as their run can pay to embed.
 
 An event holds what is embedded in about a second, or one document; a longer document is embedded in steps.
 
@@ -23,14 +23,13 @@ import structlog
 from tokenizers import Tokenizer
 
 from sluice.contracts.budget import Spend
-from sluice.contracts.document import ChunkBatch, Document, Provenance, snippet_id_for
+from sluice.contracts.document import ChunkBatch, ChunkedDocument, Document, Provenance, snippet_id_for
 from sluice.contracts.errors import InvalidInput, PolicyRefused, SluiceError
 from sluice.contracts.event import Done, Event, Gap, Next
 from sluice.contracts.ingest import DocumentChunked, SearchCompleted
 from sluice.gate.veto import fit_within
-from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize, chunk_batch, tokenized_texts
+from sluice.ingest.chunk.chunk import chunk_to_limit
 from sluice.ingest.embed.batching import Portion, in_portions
-from sluice.ingest.embed.tokens import tokenizer_sha256
 from sluice.ingest.extract.extract import extract_document
 from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.blob_store import BlobStore
@@ -46,7 +45,7 @@ log = structlog.get_logger(__name__)
 class _Priced(NamedTuple):
     """A chunked document, and the most that embedding it may take."""
 
-    document: Tokenized
+    document: ChunkedDocument
     price: Spend
 
 
@@ -58,28 +57,19 @@ class EmbeddingDirector(Step):
     ledger: Ledger
     blobs: BlobStore
 
-    def direct(self, documents: Sequence[Tokenized], event: Event, tokenizer_hash: str | None = None) -> Done:
-        """Emit batches of the documents that the run can pay to embed, and a gap for each other one.
-
-        `tokenizer_hash` identifies the tokenizer of their token ids; None if they have none.
-        """
+    def direct(self, documents: Sequence[ChunkedDocument], event: Event) -> Done:
+        """Emit batches of the documents that the run can pay to embed, and a gap for each other one."""
         left = self.ledger.budget_left(event.run_id)
-        priced = [
-            _Priced(one, self.embedding.reserve(tokenized_texts(one, tokenizer_hash or ""), event.corpus, left))
-            for one in documents
-        ]
+        priced = [_Priced(one, self.embedding.reserve(one.embedding_texts(), event.corpus, left)) for one in documents]
         costly = ((one, one.price) for one in priced)
-        payable = fit_within(left, costly, stage="embed", subject=lambda one: one.document.document.source)
-        chunks_of = [one.document.document.chunks for one in payable.items]
+        payable = fit_within(left, costly, stage="embed", subject=lambda one: one.document.source)
+        chunks_of = [one.document.chunks for one in payable.items]
         sizes = [Portion(len(chunks), sum(one.token_estimate for one in chunks)) for chunks in chunks_of]
         parts = [payable.items[part] for part in in_portions(sizes, self.embedding.portion(event.corpus))]
-        return Done(tuple(self._next(part, tokenizer_hash) for part in parts), payable.gaps)
+        return Done(tuple(self._next(part) for part in parts), payable.gaps)
 
-    def _next(self, part: Sequence[_Priced], tokenizer_hash: str | None) -> Next:
-        if tokenizer_hash is None:
-            batch = ChunkBatch(documents=tuple(one.document.document for one in part))
-        else:
-            batch = chunk_batch([one.document for one in part], tokenizer_hash)
+    def _next(self, part: Sequence[_Priced]) -> Next:
+        batch = ChunkBatch(documents=tuple(one.document for one in part))
         blob = self.blobs.put(batch.model_dump_json().encode())
         return Next(DocumentChunked.of(batch, blob), reserve=sum((one.price for one in part), Spend()))
 
@@ -96,14 +86,14 @@ class Chunker(Step):
 
     def chunk(self, documents: Sequence[Document], event: Event) -> Done:
         """Extract and split documents, and direct the embedding that the run can pay for; the rest become gaps."""
-        settings, chunked = self.settings.chunk, list[Tokenized]()
+        settings, chunked = self.settings.chunk, list[ChunkedDocument]()
         documents, gaps = without_forgotten(documents, event.corpus, "chunk", self.ledger.forgotten)
         for document in documents:
             check_cancelled()
             try:
                 with bounded_reading(cpu_seconds_for(document.size)):
                     extracted = extract_document(document)
-                    result = chunk_and_tokenize(document, extracted, settings, self.tokenizer)
+                    result = chunk_to_limit(document, extracted, settings, self.tokenizer)
             except SluiceError as refusal:
                 if not isinstance(refusal, InvalidInput | PolicyRefused):
                     raise
@@ -115,12 +105,12 @@ class Chunker(Step):
                 gaps.append(_unread(document, error))
                 continue
             if result.document.chunks:
-                chunked.append(result)
+                chunked.append(result.document)
             else:
                 gaps.append(Gap(stage="chunk", subject=document.source, reason="no_text"))
             if result.characters_left_out:
                 gaps.append(_cut(document, result.characters_left_out, settings.max_document_tokens))
-        directed = self.director.direct(chunked, event, tokenizer_sha256(self.tokenizer))
+        directed = self.director.direct(chunked, event)
         return replace(directed, gaps=(*gaps, *directed.gaps))
 
 

@@ -31,7 +31,6 @@ from sluice.contracts.trust import with_warning
 from sluice.index.folder import CorpusLayout
 from sluice.index.journal.records import make_facts
 from sluice.index.local.reindex import read_live_documents
-from sluice.ingest.chunk.chunk import embedding_texts, select_chunks
 from sluice.ingest.embed.batching import Portion, end_of_portion
 from sluice.ingest.embed.port import Vectors
 from sluice.ledger.ledger import Ledger
@@ -65,7 +64,7 @@ class ChunkEmbedder(Step):
 
         With a fallback each of the two models gets an event of its own instead: one goes on while the other waits.
         """
-        fallback, texts = self.readers.fallback_model(event.corpus), embedding_texts(batch)
+        fallback, texts = self.readers.fallback_model(event.corpus), batch.embedding_texts()
         own, *other = (
             ingest.ChunksPartlyEmbedded(chunks_blob=reference, model_fingerprint=fingerprint, subject=batch.subject)
             for fingerprint in (self.embedding.fingerprint(event.corpus), fallback)
@@ -78,7 +77,7 @@ class ChunkEmbedder(Step):
     def again(self, embedded: ingest.ChunksEmbedded, batch: ChunkBatch, event: Event, model_fingerprint: str) -> Done:
         """Direct the embedding of the batch by another model."""
         anew = ingest.ChunksPartlyEmbedded(chunks_blob=embedded.chunks_blob, model_fingerprint=model_fingerprint)
-        return Done((self.following(anew, embedding_texts(batch), event),))
+        return Done((self.following(anew, batch.embedding_texts(), event),))
 
     def load(self, embedded: ingest.ChunksEmbedded) -> tuple[ChunkBatch, Vectors]:
         """Load the chunks that an event refers to, and a row for each of them, (n, d)."""
@@ -92,7 +91,7 @@ class ChunkEmbedder(Step):
         `ChunksEmbedded`; before that, `ChunksPartlyEmbedded` with what the rest may cost reserved. Raises Unavailable
         (or its children) where the model is out of reach.
         """
-        texts = embedding_texts(batch)
+        texts = batch.embedding_texts()
         end = _end_of_portion(
             batch, texts, begun.chunk_count, self.embedding.portion(event.corpus, begun.model_fingerprint)
         )
@@ -259,8 +258,8 @@ def _chunked(
     batch = load_chunks(body.chunks_blob, blobs)
     for document in batch.documents:
         chunks = {id(chunk) for chunk in document.chunks}
-        part = select_chunks(batch, lambda chunk, chunks=chunks: id(chunk) in chunks)  # type: ignore[misc]
-        blob, texts = blobs.put(part.model_dump_json().encode()), embedding_texts(part)
+        part = batch.select(lambda chunk, chunks=chunks: id(chunk) in chunks)  # type: ignore[misc]
+        blob, texts = blobs.put(part.model_dump_json().encode()), part.embedding_texts()
         match body:
             case ingest.DocumentChunked():
                 yield embedder.following(ingest.DocumentChunked.of(part, blob), texts, event)

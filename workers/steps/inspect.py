@@ -21,7 +21,6 @@ from sluice.contracts.ingest import DocumentChunked, DocumentsRemoved
 from sluice.contracts.operations.quarantine import QuarantineState
 from sluice.contracts.trust import Finding, Verdict
 from sluice.contracts.trust import Inspection as Found
-from sluice.ingest.chunk.chunk import select_chunks
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.trust.quarantine import HeldChunk
 from sluice.otel import metrics
@@ -96,8 +95,8 @@ class Inspection(Step):
             log.warning("chunk_quarantined", document_id=chunk.document_id, rules=[one.rule for one in chunk.findings])
             for rule in {finding.rule for finding in chunk.findings}:
                 metrics.QUARANTINED.labels(rule).inc()
-        whole = ChunkBatch(documents=tuple(documents), tokens=batch.tokens)
-        left = _as_inspected(select_chunks(whole, _is_let_through))
+        whole = ChunkBatch(documents=tuple(documents))
+        left = _as_inspected(whole.select(_is_let_through))
         emptied = [one for one in documents if not any(map(_is_let_through, one.chunks))]
         blob = self.blobs.put(left.model_dump_json().encode())
         return Inspected(left, blob, tuple(gaps), self._removal(emptied, event.corpus))

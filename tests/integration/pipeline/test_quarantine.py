@@ -13,11 +13,11 @@ from sluice.contracts.ingest import ChunksEmbedded, DocumentChunked, DocumentsRe
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinePage
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.contracts.trust import Verdict
-from sluice.ingest.chunk.chunk import embedding_texts
 from sluice.workers.handlers import HANDLERS
 from sluice.workers.runtime.blob_store import BlobCollector
 from sluice.workers.service.callers import OWN_MACHINE, Caller
 from sluice.workers.service.quarantine import QuarantineDesk
+from sluice.workers.steps.embed import vectors_from_bytes
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.suspicious import Suspicious
@@ -91,13 +91,10 @@ def test_a_blocked_chunk_is_held_with_a_gap_and_the_rest_of_its_document_is_foun
 def test_the_vectors_stay_with_their_chunks_when_one_before_them_is_taken_out(instance: Instance) -> None:
     run_id = ingests(instance, f"# A\n\nEVIL beginning. {FILLER}\n\n{CLEAN}")
     [event] = instance.context.ledger.events_of_kind(run_id, "ChunksEmbedded")
-    batch = ChunkBatch.model_validate_json(instance.context.blobs.get(event.body_as(ChunksEmbedded).chunks_blob))
-    assert batch.tokens is not None
-    fresh = ChunkBatch(documents=batch.documents)
-    assert [str(text) for text in embedding_texts(batch)] == embedding_texts(fresh)
-    embed = instance.context.embedder.embed
-    brought, counted = embed(embedding_texts(batch)).vectors, embed(embedding_texts(fresh)).vectors
-    assert abs(brought - counted).max() < 1e-5
+    body = event.body_as(ChunksEmbedded)
+    batch = ChunkBatch.model_validate_json(instance.context.blobs.get(body.chunks_blob))
+    kept = vectors_from_bytes(instance.context.blobs.get(body.vectors_blob), body.dimension)
+    assert abs(kept - instance.context.embedder.embed(batch.embedding_texts()).vectors).max() < 1e-5
 
 
 def test_a_document_that_is_blocked_whole_is_not_indexed_and_its_run_finishes(instance: Instance) -> None:

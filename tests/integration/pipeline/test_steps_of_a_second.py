@@ -119,14 +119,14 @@ def test_a_document_beyond_the_bound_is_read_up_to_it_and_the_gap_says_so(instan
 def test_a_document_that_asks_for_too_much_memory_is_a_gap_and_those_beside_it_are_found(
     instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reading = chunk_step.chunk_and_tokenize
+    reading = chunk_step.chunk_to_limit
 
     def read(document: Document, *rest: object) -> object:
         if document.id == "doc-0":
             raise MemoryError
         return reading(document, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(chunk_step, "chunk_and_tokenize", read)
+    monkeypatch.setattr(chunk_step, "chunk_to_limit", read)
     run_id = instance.adds("A bomb.", "A small one beside it.")
     instance.works("chunk", "embed", "index")
     [gap] = instance.gaps(run_id)

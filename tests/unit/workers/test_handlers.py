@@ -1,7 +1,8 @@
-"""The embed handler gives every chunk its vector, whether its token ids came along or not."""
+"""The embed handler gives every chunk its vector; a batch is what its chunks are."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pytest
 from sluice.contracts.document import ChunkBatch, Document, Provenance
 from sluice.contracts.event import Done, Event
 from sluice.contracts.ingest import ChunkFact, ChunksEmbedded, DocumentChunked
-from sluice.ingest.chunk.chunk import chunk_and_tokenize, chunk_batch
-from sluice.ingest.embed.tokens import load_tokenizer, tokenizer_sha256
+from sluice.ingest.chunk.chunk import chunk_document
+from sluice.ingest.embed.tokens import load_tokenizer
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings
 from sluice.workers.context import Context
@@ -46,18 +47,32 @@ def embedded(batch: ChunkBatch, context: Context) -> tuple[ChunksEmbedded, np.nd
     return body, vectors_from_bytes(context.blobs.get(body.vectors_blob), body.dimension)
 
 
-def test_a_batch_with_token_ids_and_an_old_one_without_get_the_same_vectors(context: Context) -> None:
-    tokenizer = load_tokenizer(None)
+def test_a_batch_gets_a_vector_for_every_chunk_also_one_that_a_former_version_wrote(context: Context) -> None:
     text = "# Heading\n\n" + "Some words about a subject, one after another. " * 60
     document = Document(id="d", media_type="text/markdown", provenance=SOURCE, text=text, title="A title")
-    new = chunk_batch(
-        [chunk_and_tokenize(document, extract_document(document), ChunkSettings(), tokenizer)],
-        tokenizer_sha256(tokenizer),
+    chunked = chunk_document(document, extract_document(document), ChunkSettings(), load_tokenizer(None))
+    new = ChunkBatch(documents=(chunked,))
+    ids = {"tokenizer_sha256": "0" * 64, "counts": [1] * len(chunked.chunks), "ids": "AAAA"}
+    old = ChunkBatch.model_validate_json(json.dumps(json.loads(new.model_dump_json()) | {"tokens": ids}))
+    assert old == new
+    body, vectors = embedded(old, context)
+    assert body.chunk_count == len(vectors) == len(chunked.chunks) > 1
+    whole = context.embedder.embed(new.embedding_texts()).vectors
+    np.testing.assert_allclose(vectors, whole, atol=1e-5)
+
+
+def test_chunks_that_are_taken_out_take_a_document_without_others_along() -> None:
+    def document(name: str) -> Document:
+        parts = [f"# Part {number}\n\n{'word ' * 300}{number}" for number in range(3)]
+        return Document(id=name, media_type="text/markdown", provenance=SOURCE, text="\n\n".join(parts))
+
+    documents = [document("one"), document("other")]
+    whole = ChunkBatch(
+        documents=tuple(
+            chunk_document(one, extract_document(one), ChunkSettings(), load_tokenizer(None)) for one in documents
+        )
     )
-    old = ChunkBatch(documents=new.documents)
-    assert new.tokens is not None
-    assert min(new.tokens.counts) > 0
-    (with_ids, vectors), (without, same) = embedded(new, context), embedded(old, context)
-    np.testing.assert_allclose(vectors, same, atol=1e-5)
-    assert with_ids.chunk_count == without.chunk_count == len(vectors) == len(new.documents[0].chunks) > 1
-    assert with_ids.model_fingerprint == without.model_fingerprint
+    first = whole.documents[0].chunks[0]
+    left = whole.select(lambda chunk: chunk.chunk_id == first.chunk_id)
+    assert [one.chunks for one in left.documents] == [(first,)]
+    assert whole.select(lambda chunk: True) == whole

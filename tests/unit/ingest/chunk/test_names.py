@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from sluice.contracts.document import ChunkedDocument, Document, Provenance
-from sluice.ingest.chunk.chunk import chunk_and_tokenize
+from sluice.ingest.chunk.chunk import chunk_to_limit
 from sluice.ingest.embed.tokens import count_tokens, shared_tokenizer
 from sluice.ingest.extract.extract import extract_document
 from sluice.ingest.settings import ChunkSettings
@@ -18,10 +18,9 @@ NAMES = [f"option_{number}" for number in range(12)]
 
 def chunked(text: str, media_type: str) -> ChunkedDocument:
     document = Document(id="d", media_type=media_type, provenance=SOURCE, text=text)
-    found = chunk_and_tokenize(document, extract_document(document), ChunkSettings(), shared_tokenizer())
-    for chunk, ids in zip(found.document.chunks, found.ids, strict=True):
+    found = chunk_to_limit(document, extract_document(document), ChunkSettings(), shared_tokenizer())
+    for chunk in found.document.chunks:
         assert chunk.token_estimate == count_tokens(chunk.text, shared_tokenizer()) <= ChunkSettings().max_tokens
-        assert ids is not None
     return found.document
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from sluice.contracts.document import Document, Provenance, embedding_text
-from sluice.ingest.chunk.chunk import Tokenized, chunk_and_tokenize
+from sluice.contracts.document import Document, Provenance
+from sluice.ingest.chunk.chunk import Chunked, chunk_to_limit
 from sluice.ingest.chunk.prose import tables_in
 from sluice.ingest.embed.minilm import MiniLM
 from sluice.ingest.embed.tokens import count_tokens, load_tokenizer
@@ -29,9 +29,9 @@ def tokenizer() -> Tokenizer:
     return load_tokenizer(None)
 
 
-def chunked(text: str, **settings: int) -> Tokenized:
+def chunked(text: str, **settings: int) -> Chunked:
     document = Document(id="d", media_type="text/markdown", provenance=SOURCE, text=text)
-    return chunk_and_tokenize(document, extract_document(document), ChunkSettings(**settings), tokenizer())
+    return chunk_to_limit(document, extract_document(document), ChunkSettings(**settings), tokenizer())
 
 
 def rows(count: int) -> list[str]:
@@ -65,7 +65,7 @@ def test_each_part_of_a_table_begins_with_its_header_rows_and_names_the_lines_of
     prefix=st.sampled_from(["", "> ", "  "]),
     most=st.sampled_from([40, 64, 220]),
 )
-def test_whatever_the_table_chunks_fit_lose_no_row_and_have_the_ids_of_their_text(
+def test_whatever_the_table_chunks_fit_lose_no_row(
     count: int, columns: int, before: int, prefix: str, most: int
 ) -> None:
     table = [
@@ -76,13 +76,11 @@ def test_whatever_the_table_chunks_fit_lose_no_row_and_have_the_ids_of_their_tex
     text = "\n".join(["word " * before, "", *(prefix + line for line in table), "", "the end"])
     settings = ChunkSettings(max_tokens=most, window_tokens=max(64, most))
     document = Document(id="d", media_type="text/markdown", provenance=SOURCE, text=text)
-    found = chunk_and_tokenize(document, extract_document(document), settings, tokenizer())
+    found = chunk_to_limit(document, extract_document(document), settings, tokenizer())
     words = " ".join(chunk.text for chunk in found.document.chunks)
     assert all(f"r{row}c{c}" in words for row in range(count) for c in range(columns))
-    for chunk, ids in zip(found.document.chunks, found.ids, strict=True):
+    for chunk in found.document.chunks:
         assert chunk.token_estimate == count_tokens(chunk.text, tokenizer()) <= most
-        expected = tokenizer().encode(embedding_text(found.document.title, chunk), add_special_tokens=False).ids
-        assert ids is None or list(ids) == expected
         assert chunk.text.count("\n") - (chunk.end_line - chunk.start_line) in (0, 2)
 
 

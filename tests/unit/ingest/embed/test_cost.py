@@ -7,7 +7,7 @@ import pytest
 from sluice.contracts.budget import Spend
 from sluice.ingest.embed.batching import embedding_at_most
 from sluice.ingest.embed.minilm import MiniLM
-from sluice.ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
+from sluice.ingest.embed.tokens import load_tokenizer
 from sluice.ingest.settings import EmbedSettings
 
 TEXTS = ("A cat sits on the mat.", "", "Émigré naïveté: 東京 2024, x = f(y) -> {1: 'a'}  ☃", "a longer passage " * 20)
@@ -24,16 +24,3 @@ def test_an_endpoints_tokens_are_estimated_rather_too_many() -> None:
     assert cost.tokens > embedding_at_most(TEXTS[:1], EmbedSettings(), load_tokenizer(None)).tokens
     assert cost.usd == pytest.approx(cost.tokens * 20e-6)
     assert embedding_at_most((), settings, load_tokenizer(None)) == Spend()
-
-
-def test_a_text_that_brings_its_ids_is_not_counted_again() -> None:
-    tokenizer = load_tokenizer(None)
-    ids = tokenizer.encode(TEXTS[0], add_special_tokens=False).ids
-    known = TokenizedText.of(TEXTS[0], ids, tokenizer_sha256(tokenizer))
-    assert embedding_at_most([known], EmbedSettings(), tokenizer) == embedding_at_most(
-        TEXTS[:1], EmbedSettings(), tokenizer
-    )
-    fewer = TokenizedText.of(TEXTS[0], ids[:2], tokenizer_sha256(tokenizer))
-    assert embedding_at_most([fewer], EmbedSettings(), tokenizer).tokens == 2 + 2
-    foreign = TokenizedText.of(TEXTS[0], ids[:2], "0" * 64)
-    assert embedding_at_most([foreign], EmbedSettings(), tokenizer).tokens == len(ids) + 2
