@@ -42,7 +42,7 @@ from sluice.contracts.errors import MalformedEvent, NotFound
 from sluice.contracts.event import Event, Next, Outcome, Queue
 from sluice.contracts.index import AnswerStale, StaleCitation
 from sluice.ledger import runs
-from sluice.ledger.audit import LET_GO, ControlChange, KeysTable, record, record_control
+from sluice.ledger.audit import LET_GO, KeysTable, record
 from sluice.ledger.database import Database
 from sluice.ledger.dead_letters.bulk_replay import Replays
 from sluice.ledger.dead_letters.store import DeadLetters
@@ -150,11 +150,6 @@ class Ledger(LedgerReader):
         with self.database.writing() as connection:
             run = runs.take(connection, event.run_id)
             return bool(write(connection, run, [Entry(event, dedupe_key)], self.clock()))
-
-    def record_control(self, change: ControlChange) -> CreatedRun:
-        """Record a change of the gate's controls in a run of its own; the caller announces `CreatedRun.events`."""
-        with self.database.writing() as connection:
-            return record_control(connection, change, self.clock())
 
     def cancel(self, run_id: str) -> tuple[Event, ...] | None:
         """Cancel a run's open events and finish it, fencing their claims; None when there was nothing to cancel.

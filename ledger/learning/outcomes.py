@@ -57,7 +57,6 @@ _JUDGED = (
     .order_by(_HAS.decided_at.desc())
     .limit(bindparam("most"))
 )
-_FIRST = select(func.min(_HAS.decided_at))
 _UNTRACED = (
     select(func.count())
     .select_from(outcomes.join(runs, runs.c.run_id == _HAS.run_id))
@@ -85,10 +84,6 @@ class Outcomes(LedgerPart):
         """Return the latest judged runs that were answered, with a confidence, from this corpus alone."""
         rows = self._database.read(_JUDGED, {"of_corpus": corpus, "most": most}).all()
         return [_outcome(row) for row in rows]
-
-    def first_decided_at(self) -> float | None:
-        """Return when the oldest run was decided, in seconds since 1970; None where there is none."""
-        return self._database.read(_FIRST).scalar()
 
     def page(
         self, after: Place, before: float = math.inf, most: int = ROWS_AT_ONCE

@@ -13,7 +13,7 @@ from sluice.cli.main import app
 from sluice.contracts.api import FeedbackRequest, GateRequest
 from sluice.contracts.learning.control import Defence, FlagName
 from sluice.contracts.learning.events import DefenceTripped
-from sluice.ledger.audit import ControlChange
+from sluice.ledger.audit import ControlChange, record_control
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.served import served
 
@@ -57,7 +57,9 @@ def test_what_steered_the_gate_stands_among_the_steps(instance: Instance, tmp_pa
     since = datetime(2031, 5, 6, 12, tzinfo=UTC)
     defence = Defence(name="satisfaction", step="retrieve_only", profile="default", since=since, why="w", lifted_by="l")
     tripped = ControlChange((DefenceTripped(defence=defence),), "defence_trip", "defence:satisfaction:default")
-    instance.context.ledger.record_control(tripped)
+    ledger = instance.context.ledger
+    with ledger.database.writing() as connection:
+        record_control(connection, tripped, ledger.clock())
     flag: FlagName = "rerank"
     with served(instance.context.settings):
         assert sluice("flags", "off", flag, "--note", "too slow")[0] == 0

@@ -7,6 +7,7 @@ import pytest
 from sluice.contracts.event import Body
 from sluice.contracts.learning.events import CONTROL_CORPUS, FlagChanged
 from sluice.ledger.audit import ControlChange, actions_on, record_control
+from sluice.ledger.runs import CreatedRun
 from tests.support.ledger_story import Story
 
 
@@ -17,12 +18,17 @@ def search_off(key: str | None = None) -> ControlChange:
     return ControlChange((body,), "flag_off", "flag:search", "ann", "costs", key)
 
 
+def recorded(story: Story, change: ControlChange) -> CreatedRun:
+    with story.ledger.database.writing() as connection:
+        return record_control(connection, change, story.ledger.clock())
+
+
 def bodies_of(story: Story, run_id: str) -> list[Body]:
     return [event.body for _, event in story.ledger.events_after(run_id)]
 
 
 def test_a_control_run_is_finished_at_once_with_its_events(story: Story) -> None:
-    made = story.ledger.record_control(search_off())
+    made = recorded(story, search_off())
     view = story.ledger.run(made.run_id)
     assert (made.status, view.status, view.kind, view.corpus) == ("finished", "finished", "control", CONTROL_CORPUS)
     assert [event.kind for event in made.events] == ["FlagChanged", "RunFinished"]
@@ -32,7 +38,7 @@ def test_a_control_run_is_finished_at_once_with_its_events(story: Story) -> None
 
 def test_it_is_audited_and_listed_by_its_kind(story: Story) -> None:
     story.asks("something else")
-    made = story.ledger.record_control(search_off())
+    made = recorded(story, search_off())
     [listed] = story.ledger.runs(kind="control")
     assert (listed.run_id, listed.owner) == (made.run_id, "sluice")
     with story.ledger.database.reading() as connection:
@@ -41,10 +47,10 @@ def test_it_is_audited_and_listed_by_its_kind(story: Story) -> None:
 
 
 def test_under_one_key_only_the_first_change_is_recorded(story: Story) -> None:
-    first, again = (story.ledger.record_control(search_off("stage 2 of v7")) for _ in range(2))
+    first, again = (recorded(story, search_off("stage 2 of v7")) for _ in range(2))
     assert (first.created, again.created, again.run_id, again.events) == (True, False, first.run_id, ())
-    assert story.ledger.record_control(search_off()).created
-    assert story.ledger.record_control(search_off()).created
+    assert recorded(story, search_off()).created
+    assert recorded(story, search_off()).created
     with story.ledger.database.reading() as connection:
         assert len(actions_on(connection, "flag:search")) == 3
 

@@ -215,7 +215,6 @@ def test_runs_are_read_in_the_order_of_their_decisions_page_by_page(story: Story
     assert [run.run_id for run in (*first, *second)] == made[:4]
     assert outcomes.page(Place(story.clock.now)) == ((), Place(story.clock.now))
     assert [run.run_id for run in outcomes.decided_between(began + 60)] == made[1:]
-    assert outcomes.first_decided_at() == began
 
 
 def test_runs_decided_in_the_same_moment_are_each_read_once(story: Story) -> None:
