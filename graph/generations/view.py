@@ -203,11 +203,11 @@ class GraphView:
         name = short_name(node)
         if node.label is not NodeLabel.SYMBOL:
             return name
-        stated = self.edges_from(place)
-        if stated and node.key.startswith("python:"):
-            path = self.path(self.edge(stated[0]).owner) or ""
-            root = next((root for root in self._roots if path.startswith(root)), "")
-            name = name.removeprefix(root.replace("/", "."))
+        if node.key.startswith("python:"):
+            stated = self.edges_from(place)
+            path = (self.path(self.edge(stated[0]).owner) or "") if stated else name.replace(".", "/")
+            fitting = (root for root in self._roots if path.startswith(root) and (stated or root.count("/") > 1))
+            name = name.removeprefix(next(fitting, "").replace("/", "."))
         return name.replace(f".{RESULT}", "()").replace(f".{DECORATED}", "")
 
     @cached_property

@@ -16,6 +16,8 @@ from tests.support.graph_rows import File, view_of
     ("question", "is_back", "kind"),
     [
         ("who calls parse_header?", True, None),
+        ("docs linked to a failing test that touches parse_header", True, Kind.PAGE),
+        ("docs about parse_header", True, Kind.PAGE),
         ("where is parse_header used?", True, None),
         ("what breaks if I change parse_header", True, None),
         ("what uses the code that does this: return what is called by the parser?", True, None),
