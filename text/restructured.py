@@ -315,10 +315,9 @@ class _Reading:
         start, last = body[0], body[-1]
         code = [self._lines[at][cut:] for at in range(start, last + 1)]
         fence = "`" * max(3, 1 + max((len(run) for line in code for run in _TICKS.findall(line)), default=0))
-        if last + 1 == len(self._lines):
-            self._lines.append("")
-            self._shown.append("")
-        is_fenced = start > opened and not self._lines[last + 1] and (start - 1 == opened or not self._shown[start - 1])
+        is_last = last + 2 >= len(self._lines)  # what follows the last line break is no line for a fence
+        is_open = start - 1 == opened or not self._shown[start - 1]
+        is_fenced = start > opened and is_open and not is_last and not self._lines[last + 1]
         self._shown[start : last + 1] = [prefix + ("" if is_fenced else "    ") + line if line else "" for line in code]
         self._code.update(range(start - 1, last + 2) if is_fenced else range(start, last + 1))
         if is_fenced:

@@ -101,9 +101,16 @@ class Prose:
         body = group.body if heading_tokens <= capacity // 2 else group.start
         # Every part leaves room for the heading, so that the first one can take it in.
         room = capacity - (heading_tokens if body > group.start else 0)
-        parts = self._splitters.split(self._text[body : group.end], room)
-        for number, (start, end) in enumerate(parts):
-            yield (group.start if number == 0 else body + start), body + end
+        first = group.start
+        for start, end, has_columns in _columns_apart(self._text, body, group.end):
+            if has_columns:
+                parts = list(cut_text(self._text, start, end, room, self._spans))
+            else:
+                split = self._splitters.split(self._text[start:end], room)
+                parts = [(start + part_start, start + part_end) for part_start, part_end in split]
+            for part_start, part_end in parts:
+                yield min(first, part_start), part_end
+                first = group.end
 
 
 def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
@@ -215,6 +222,22 @@ def _borders(text: str, start: int, end: int) -> Iterator[int]:
         yield start
 
 
+_ROW = r"(?>[^\n|]*?[^\s|.!?:;] {2,}\S[^\n]*)"
+"""A row of a table in columns, which blanks part, as of reStructuredText."""
+_IN_ROW, _ROWS = re.compile(_ROW), re.compile(rf"^(?:{_ROW}\n(?:[^\n]+\n(?={_ROW}))?){{2,}}", re.MULTILINE)
+_FENCE_LINE = re.compile(r"^[ \t>]*(?:```|~~~)", re.MULTILINE)
+
+
+def _columns_apart(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield ranges that cover `text[start:end]` in order, and whether each is a table in columns, outside fences."""
+    for rows in _ROWS.finditer(text, start, end):
+        if len(_FENCE_LINE.findall(text, start, rows.start())) % 2 == 0:
+            yield start, rows.start(), False
+            yield *rows.span(), True
+            start = rows.end()
+    yield start, end, False
+
+
 _TERM = re.compile(r"^[ \t>]*\*\*(?=\S)[^\n]{1,300}\*\*(?: : [^\n]{0,100})?(?=[ \t]*$)", re.MULTILINE)
 _LARGEST_NAME = 4
 """A name that takes more than one in this many tokens of a chunk is not repeated."""
@@ -301,13 +324,18 @@ def _boundary(text: str, start: int, limit: int, keep: int) -> int | None:
     if blank >= 0:
         return blank + 2
     sentences = [found.end() for found in _SENTENCE_END.finditer(text, half, limit)]
-    if sentences:
-        return sentences[-1]
+    if sentence := next((end for end in reversed(sentences) if not _is_in_row(text, end)), None):
+        return sentence
     line = text.rfind("\n", half, limit)
     if line >= 0:
         return line + 1
     space = _LAST_SPACE.search(text, start, limit)
     return space.end() if space is not None and space.start() > start else None
+
+
+def _is_in_row(text: str, place: int) -> bool:
+    start = text.rfind("\n", max(0, place - _MOST_BLANK), place) + 1
+    return 0 < start < place and _IN_ROW.match(text, start, place + 1) is not None
 
 
 MOST_TOKENS = 100_000

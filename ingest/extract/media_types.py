@@ -20,6 +20,7 @@ PLAIN = "text/plain"
 PDF = "application/pdf"
 JSON = "application/json"
 XML = "application/xml"
+SVG = "image/svg+xml"
 LINES_OF_JSON = "application/x-ndjson"
 BINARY = "application/octet-stream"
 
@@ -74,7 +75,12 @@ def code_language(media_type: str, path: str | None = None) -> str | None:
 def is_textual(kind: str) -> bool:
     """Return whether the bare type `kind` can be read as text."""
     is_text = kind.startswith("text/") or kind.endswith(("+xml", "+json")) or kind in (JSON, XML, LINES_OF_JSON)
-    return is_text or code_language(kind) is not None
+    return not is_medium(kind) and (is_text or code_language(kind) is not None)
+
+
+def is_medium(kind: str) -> bool:
+    """Return whether the bare type `kind` is that of a picture, sound, film or font, even if it is written as text."""
+    return kind.startswith(("image/", "audio/", "video/", "font/")) or kind == "application/postscript"
 
 
 def code_media_type(language: str) -> str:
@@ -131,7 +137,9 @@ def _sniff(head: bytes) -> str:
     if start.startswith((b"<!doctype html", b"<html", b"<head", b"<body")):
         return HTML
     if start.startswith(b"<?xml"):
-        return HTML if b"<html" in start else XML
+        return next((kind for mark, kind in ((b"<html", HTML), (b"<svg", SVG)) if mark in start), XML)
+    if start.startswith(b"<svg"):
+        return SVG
     if start.startswith((b"<rss", b"<feed")):
         return XML
     if b"\x00" in start and not head.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -7,8 +7,8 @@ the iteration succeeded. The rules:
   differs from the rest of its block (two at least) stand in the agent's own text: its summary and its decisions,
   without sentences that only repeat the block.
 - *helped*: used, and the outcome is Success; at most once per session of the agent.
-- *failed_again*: the iteration did not succeed, and met again an error of an earlier one that the learning is about: it
-  names the error's file, or half of its words stand in the message.
+- *failed_again*: the iteration did not succeed, and met again an error of an earlier one that the learning is about:
+  it names the message or the test, or half of its words stand in the message.
 
 `hit_count` counts observations, and is not changed here.
 """
@@ -23,15 +23,18 @@ from collections.abc import Hashable, Sequence
 from datetime import datetime
 
 from sluice.contracts.memory.learning import FeatureLearning
-from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationOutcome, IterationRecord
+from sluice.contracts.memory.model import ErrorEntry, ErrorType, FileAction, IterationOutcome, IterationRecord
 from sluice.memory.journal.entry import BlockPrinted, JournalEntry, LearningWeighed
 from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
 from sluice.memory.learning.echo import only_repeats_words
 from sluice.memory.learning.observations import fingerprint
+from sluice.memory.learning.wording import one_line
 from sluice.memory.recall.journal_search import words_of
 
 LEAST_WORDS = 2
 USED_SHARE = 0.5
+SHORTEST_QUOTED = 180
+"""Characters of a message that each learning made by rule on its error quotes at least."""
 ITERATIONS_BEFORE = 5
 """An error is met again if one of so many iterations before had met it."""
 _SENTENCE_END = re.compile(r"(?<=[.;!?])\s+|\n+")
@@ -90,11 +93,16 @@ def failed_again(learning: FeatureLearning, one: RecordedIteration, before: Sequ
 
 
 def is_about(learning: FeatureLearning, error: ErrorEntry) -> bool:
-    """Return whether a learning names the error's file, or half of its words stand in the error's message."""
-    if error.file_path and _names(f"{learning.text}\n{learning.reason}", error.file_path):
+    """Return whether a learning names an error by its message or its test, or half of its words stand in the message.
+
+    One that names only the file says nothing of the other errors of that file.
+    """
+    test, colon, _ = error.message.rpartition("::")[2].partition(":")
+    if colon and error.error_type is ErrorType.TEST and _names(learning.text, test):
         return True
-    words = set(words_of(learning.text))
-    return len(words & set(words_of(error.message))) >= max(LEAST_WORDS, USED_SHARE * len(words))
+    words, message = set(words_of(learning.text)), set(words_of(one_line(error.message, SHORTEST_QUOTED)))
+    shared = len(words & set(words_of(error.message)))
+    return shared >= LEAST_WORDS and (message <= words or shared >= USED_SHARE * len(words))
 
 
 class _Blocks:
@@ -136,7 +144,7 @@ class _Blocks:
 
 
 def _names(text: str, path: str) -> bool:
-    """Return whether a text names a file, with its folders or by its last part alone."""
+    """Return whether a text names a file, with its folders or by its last part alone, or a test."""
     name = path.rsplit("/", 1)[-1]
     return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) is not None
 

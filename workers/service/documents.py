@@ -166,11 +166,12 @@ def read_document_text(
         PolicyRefused: the site or the licence asks that no text of the page be shown, or only a snippet.
     """
     reader = readers.existing(corpus)
+    asked_for = document_id
     if not reader.has_document(document_id):
         document_id = document_id_for(document_id)
     facts = reader.document(document_id)
     if facts is None:
-        raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
+        raise NotFound(f"corpus {corpus!r} holds no document {asked_for!r}")
     if facts.provenance.nosnippet:
         raise PolicyRefused("nosnippet", "the site asks that no text of this page be shown", f"read it at {facts.url}")
     if (limit := snippet_length(facts.provenance, facts.metadata, settings.snippet_licences)) is not None:

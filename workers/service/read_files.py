@@ -2,8 +2,8 @@
 
 A file is one document. A `.jsonl` file whose first line is an object with `_id` and `text` (the form of the BEIR
 collections) is one document a line; any other `.jsonl` is text. In a folder, hidden names (version control among them),
-symbolic links, installed packages, virtual environments, binary and oversized files are left out, and each is reported
-with its reason.
+symbolic links, installed packages, virtual environments, pictures and other media, binary and oversized files are left
+out, and each is reported with its reason.
 
 Promises: documents come one at a time, in the order of their paths, and memory holds one file or line at a time and
 the ids given so far. The same paths give the same ids, so reading a folder again replaces its documents.
@@ -28,7 +28,7 @@ from sluice.contracts.document import Document, Provenance, document_id_for
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.trust import Signature
 from sluice.ingest.extract.charset import decode
-from sluice.ingest.extract.media_types import HTML, JSON, PDF, PLAIN, XML, media_type_for
+from sluice.ingest.extract.media_types import PDF, PLAIN, XML, is_medium, is_textual, media_type_for
 from sluice.ingest.repository.facts import FACTS_KEY, TESTS, parse_report, write_failing_tests
 from sluice.trust.signature import SIGNATURE_SUFFIX, problem_with
 
@@ -42,7 +42,6 @@ CONTROL_SHARE = 0.05
 MOST_SIGNATURE_BYTES = 16_384
 """Bytes read of a signature, which has some hundred."""
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
-_READABLE = frozenset({HTML, JSON, PDF, XML})
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 _CONTROLS = bytes(set(range(32)) - {8, 9, 10, 12, 13, 27}) + b"\x7f"
 
@@ -94,7 +93,9 @@ def _read_content(body: bytes, file_path: str) -> tuple[dict[str, Any] | None, s
         return None, "empty"
     if media_type == PDF:
         return {"media_type": PDF, "data": base64.b64encode(body)}, None
-    if not (media_type.startswith("text/") or media_type in _READABLE) or _is_binary(body[:HEAD_BYTES]):
+    if is_medium(media_type):
+        return None, f"{media_type}, not text"
+    if not is_textual(media_type) or _is_binary(body[:HEAD_BYTES]):
         return None, "binary"
     try:
         text = decode(body, None)

@@ -112,6 +112,8 @@ class Retriever(Step):
         if wanted.strategy is Strategy.HYBRID_GRAPH and "graph" in flags_off:
             ranked = _with_metadata(ranked, graph=GraphUse(abstained=GRAPH_FLAG_OFF))
         top_passages = self.readers.top_passages(query.corpus)
+        if not self.readers.exists(query.corpus):
+            ranked = _with_metadata(ranked, limits=f"No corpus {query.corpus!r} exists: nothing was written to it yet.")
         asked = self._described(query, ranked, reader) if ranked.chunks else None
         return apply_trust(ranked, query, self.settings.trust, asked, top_passages), spend, reader
 

@@ -280,8 +280,8 @@ def may_be_english(text: str) -> bool:
     """Return whether a question may be English. Keywords and names, which are of no language, may be.
 
     It is not if most of its letters are not Latin, or if another language has more function words in it, at least two.
-    Without any English one, a letter that English does not have counts as one more, and in four words or more one is
-    enough.
+    Without any English one, words with letters that English does not have count too, and of another script each two
+    letters; one is enough in four to nineteen words, and beyond that one in ten: a list of names has some.
     """
     letters = [letter for letter in text if letter.isalpha()]
     if 2 * sum(letter > LAST_LATIN_LETTER for letter in letters) > len(letters):
@@ -292,8 +292,9 @@ def may_be_english(text: str) -> bool:
     others = max(counts.values(), default=0)
     if english:
         return others <= english or others < 2
-    foreign = others + any(not letter.isascii() for letter in letters)
-    return foreign < (1 if len(words) >= 4 else 2)
+    marked = min(sum(not word.isascii() for word in words), max(1, len(words) // 4))
+    foreign = others + marked + sum(letter > LAST_LATIN_LETTER for letter in letters) // 2
+    return foreign < max(1 if len(words) >= 4 else 2, len(words) // 10)
 
 
 @lru_cache(maxsize=10_000)

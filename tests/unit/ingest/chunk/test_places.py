@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from datetime import UTC, datetime
 
+import pytest
+
 from sluice.contracts.document import Chunk, Document, Provenance
 from sluice.ingest.chunk.chunk import chunk_document
 from sluice.ingest.embed.tokens import shared_tokenizer
@@ -81,3 +83,22 @@ def test_each_chunk_of_a_pdf_has_its_page_an_empty_page_counts() -> None:
     document = Document(id="d", file_path="a.pdf", media_type="application/pdf", data=data, provenance=FETCHED)
     chunked = chunk_document(document, extract_document(document), ChunkSettings(), shared_tokenizer())
     assert [(chunk.text, chunk.page) for chunk in chunked.chunks] == [("The first page.", 1), ("The third page.", 3)]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.rst", "Title\n=====\n\nRun::\n\n    a = 1\n    b = 2"),
+        ("a.rst", "Title\n=====\n\n- Run::\n\n      a = 1"),
+        ("a.rst", "Title\n=====\n\n.. code:: py\n\n   a = 1"),
+        ("a.md", "# Title\n\n```\na = 1\n```"),
+        ("a.md", "# Title\n\n    a = 1"),
+        ("a.txt", "Run\n\n    a = 1"),
+    ],
+)
+def test_a_file_that_ends_in_code_is_cited_to_its_last_line_and_not_beyond(path: str, text: str, end: str) -> None:
+    document = Document(id="d", file_path=path, media_type="text/plain", text=text + end, provenance=FETCHED)
+    chunked = chunk_document(document, extract_document(document), ChunkSettings(), shared_tokenizer())
+    assert text.count("\n") + 1 <= chunked.chunks[-1].end_line <= len((text + end).splitlines())
+    assert "a = 1" in chunked.chunks[-1].text

@@ -140,3 +140,15 @@ def test_a_question_about_a_row_finds_its_chunk_more_often_with_the_header_above
 
     assert share_found(with_head) >= 0.95 > 0.7 > share_found(without)
     assert mean_rank(with_head) < 0.7 * mean_rank(without)
+
+
+@pytest.mark.parametrize("more", ["", "\n- an item\n"])
+@pytest.mark.parametrize("cell", ["`new_{}`", "says more. It is new_{}", "**new_{}** and `x`"])
+def test_a_table_in_columns_is_cut_between_its_rows(cell: str, more: str) -> None:
+    """Of reStructuredText, whose tables show as their rows."""
+    rows = [f"`OLD_SETTING_{number}`        {cell.format(number)}" for number in range(80)]
+    rows[40] = rows[40].replace("        ", " ")
+    chunks = chunked("# Names\n\n" + "\n".join(rows) + "\n" + more, max_tokens=150).document.chunks
+    assert len(chunks) > 5
+    lines = [line for chunk in chunks for line in chunk.text.split("\n")]
+    assert [row for row in rows if row not in lines] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sluice.contracts.memory.learning import FeatureLearning
-from sluice.contracts.memory.model import IterationOutcome
+from sluice.contracts.memory.model import ErrorEntry, IterationOutcome
 from sluice.memory.journal.entry import BlockPrinted, JournalEntry, LearningWeighed
 from sluice.memory.journal.feature_memory import FeatureMemory
 from sluice.memory.recall.weigh import weigh
@@ -74,6 +74,25 @@ def test_a_new_error_or_one_of_something_else_counts_against_nothing() -> None:
         False,
         False,
     )
+
+
+def test_a_fix_is_not_blamed_for_another_error_of_its_file() -> None:
+    """Its own error is gone, and what comes back only stands in the same file; its own error counts, and its test."""
+    fixed = error("test_total: TypeError: unsupported operand type(s) for +: 'int' and 'str'", "shop/store.py", 9)
+    locked = error("test_two_writers: sqlite3.OperationalError: database is locked", "shop/store.py", 15)
+    floats = learning(
+        f'pytest: "{fixed.message}" in shop/store.py was solved: changed shop/store.py: The prices are texts.'
+    )
+    of_test = learning("test_two_writers passes with a longer time limit")
+
+    def blamed(one: FeatureLearning, met: ErrorEntry) -> bool:
+        (body,) = weighed(memory_of(one, iteration(1, errors=[met]), printed(2, one), iteration(2, errors=[met])))
+        return body.failed_again
+
+    assert not blamed(floats, locked)
+    assert blamed(floats, fixed)
+    assert blamed(of_test, locked)
+    assert not blamed(of_test, fixed)
 
 
 def test_a_session_helps_once() -> None:

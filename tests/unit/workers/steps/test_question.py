@@ -59,6 +59,8 @@ def test_the_site_of_a_source_is_its_registered_domain_and_nonsense_has_none() -
         "naïve Bayes classifier",
         "“Carbon dioxide” hurts nobody’s health",
         "x = [1, 2, 3]",
+        "α-helix β-sheet",
+        "Andrés Łukasz der su vos wil " + " ".join(f"name{number}" for number in range(60)),
         "42",
     ],
 )
@@ -76,6 +78,9 @@ def test_english_questions_keywords_and_names_may_be_english(question: str) -> N
         "Kto jest prezydentem Polski i ile ma lat?",
         "как обновляется аренда",
         "日本の首都は",
+        "Corrie Hut 的床位多少钱？",
+        "Corrie Hut の宿泊料金",
+        "Przełęcz między szczytami leży wysoko, śnieg zalega tam długo, więc ścieżka bywa zamknięta",
     ],
 )
 def test_questions_in_another_language_are_recognised(question: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from bench.private.made_up import SECRETS
 from sluice.contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
+from sluice.contracts.errors import NotFound
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.contracts.trust import Inspection
 from sluice.trust.private.mask import is_current
@@ -99,3 +100,15 @@ def test_the_text_of_the_document_has_it_masked_on_its_line(context: Context) ->
     shown = read_document_text(context.readers, context.settings.trust, "c", "d")
     assert TOKEN not in shown.model_dump_json()
     assert shown.text.split("\n")[3].startswith("the key of the ferrets is [secret: ")
+
+
+def test_the_refusal_of_a_document_that_is_not_there_names_the_id_that_was_asked_for(context: Context) -> None:
+    with pytest.raises(NotFound, match=r"holds no document 'docs/nope\.md'"):
+        read_document_text(context.readers, context.settings.trust, "c", "docs/nope.md")
+
+
+def test_an_answer_from_a_corpus_that_does_not_exist_says_so(context: Context) -> None:
+    missing, _ = searched(Query(query="ferrets", corpus="nope", strategy=Strategy.BM25), context)
+    assert missing.metadata.limits == "No corpus 'nope' exists: nothing was written to it yet."
+    found, _ = searched(Query(query="ferrets", corpus="c", strategy=Strategy.BM25), context)
+    assert "exists" not in (found.metadata.limits or "")
