@@ -50,7 +50,7 @@ from sluice.gate.probe import compute_coverage, content_terms, enough_mass, is_i
 from sluice.gate.profile import Profile, Scales
 
 DECIMALS = 6
-TALK_FROM = 0.85
+TALK_FROM = 0.84
 """Probability from which a question is talk in profiles that state none."""
 SECONDS_PER_DAY = 86_400.0
 ABOUT_VERSIONS = frozenset({"dependency_version", "latest_release"})
