@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 from sluice.contracts.memory.learning import LearningSource
 from sluice.contracts.memory.model import MAX_MESSAGE_CHARACTERS, CheckRun, ErrorEntry, IterationRecord
@@ -23,6 +24,7 @@ from sluice.memory.sanitise import sanitise_record
 
 LOOKED_BACK = 10
 """Iterations whose standing errors a green check may end; older changes have little to do with it."""
+MOST_NAMED = 3
 MOST_LEARNED = 5
 """Most learnings of one iteration: a broken import makes hundreds of errors, and one fix."""
 
@@ -121,20 +123,22 @@ def learn_solutions(
 
 
 def _solutions(record: IterationRecord) -> Iterator[Candidate]:
-    """Yield what solved an iteration's errors, not the slips with the agent's own tools."""
-    told: set[str] = set()
+    """Yield what solved an iteration's errors, not the slips with the agent's own tools.
+
+    Errors that one change solved are told together: the first of them may only be a consequence of another.
+    """
+    by_change: defaultdict[str, list[ErrorEntry]] = defaultdict(list)
     for error in record.solved:
-        how = (error.solved_by or "").rstrip(".")
-        if not how or how in told or error.tool in excluded("agents_tools"):
-            continue
-        if len(told) == MOST_LEARNED:
-            return
-        told.add(how)
+        if (how := (error.solved_by or "").rstrip(".")) and error.tool not in excluded("agents_tools"):
+            by_change[how].append(error)
+    for how, (error, *others) in islice(by_change.items(), MOST_LEARNED):
+        named = (error, *others)[:MOST_NAMED]
         reason = f"seen and solved by iteration {record.iteration_number}"
         if error.check:
             reason += f", where {' '.join((error.check.program, *error.check.targets[:2]))} met it no more"
         done, _, said = how.partition(": ")
-        gone = f"{the_error(error, 200)} was solved"
+        errors = [the_error(one, min(200, 300 // len(named))) for one in named]
+        gone = f"{wording.listed(errors)} {'were' if others else 'was'} solved"
         yield Candidate(
             wording.fit(f"{gone}: {how}."),
             reason,

@@ -8,6 +8,7 @@ Code would have printed, closed by `success` whatever the tests say. Read the bl
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -27,6 +28,8 @@ ITERATIONS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"
 
 
 def main() -> None:
+    plain, name = argparse.RawDescriptionHelpFormatter, "python -m bench.memory.ten_iterations"
+    argparse.ArgumentParser(name, description=__doc__, formatter_class=plain).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "project"
         project.mkdir()

@@ -16,6 +16,7 @@ from sluice.memory.learning.add import Candidate
 from sluice.memory.learning.wording import (
     WORDING,
     as_decision,
+    came_up_again,
     changed_files,
     excluded,
     first_sentence,
@@ -106,7 +107,7 @@ def _repeated_errors(history: History, at: int) -> Iterator[Candidate]:
             continue
         first = history.errors[earlier[0]][mark]
         records = [history.records[place] for place in (*earlier, at)]
-        text = f"{the_error(first, 350)} came up in more than one iteration."
+        text = came_up_again(first)
         reason = f"{first.error_type or 'an'} error seen in iterations {_numbers(records)}"
         for record in (records[0], records[-1]):
             yield _by_rule(record, text, reason, task_of(*records), observed=True)

@@ -54,6 +54,11 @@ def the_error(error: ErrorEntry, most: int) -> str:
     return f'{tool}"{message}"{place}'
 
 
+def came_up_again(error: ErrorEntry) -> str:
+    """Return the learning that an error came up in more than one iteration."""
+    return f"{the_error(error, 350)} came up in more than one iteration."
+
+
 def changed_files(records: Sequence[IterationRecord]) -> tuple[str, ...]:
     """Return the files that these iterations changed, in order, without those that teach nothing."""
     paths = (one.path for record in records for one in record.files_touched if one.action is not FileAction.READ)

@@ -14,13 +14,15 @@ from sluice.contracts.memory.model import ErrorEntry, FileAction, IterationOutco
 from sluice.memory.block_marks import remove_marks
 from sluice.memory.journal.feature_memory import FeatureMemory, RecordedIteration
 from sluice.memory.learning.observations import fingerprint
-from sluice.memory.learning.wording import listed
+from sluice.memory.learning.wording import came_up_again, listed
 from sluice.memory.ports import Sanitise
 from sluice.memory.recall.journal_search import search_journal, words_of
 from sluice.memory.recall.weigh import Ages, fared, weigh_learning
 
 ITERATIONS = 5
 """Number of last iterations that are searched for standing errors."""
+_TYPE_CHECKERS = frozenset({"mypy", "pyright"})
+"""Their errors are recorded as errors of compilers."""
 MAX_ERRORS = 8
 MAX_DECISIONS = 3
 MAX_FILES = 8
@@ -94,7 +96,7 @@ def _errors(errors: Sequence[StandingError], quote: Quote) -> Iterable[PromptLin
         if message is None:
             continue
         place = f" at {path.strip('“”')}" + (f":{error.line}" if error.line else "") if path else ""
-        kind = f"{error.error_type} error" if error.error_type else "Error"
+        kind = "Type error" if error.tool in _TYPE_CHECKERS else f"{error.error_type or ''} error".strip().capitalize()
         yield PromptLine(
             f"{kind}{place}, met in {_numbers(standing.met_in)}: {message}",
             record_ids=tuple(one.entry_id for one in standing.met_in),
@@ -243,7 +245,10 @@ def _best_first(state: FeatureMemory, task_id: int | None, query: str) -> list[F
 
     told = [(one.message, f"{one.message} {one.file_path} {one.tool}") for one in standing]
     errors = [({*words_of(message)}, {*words_of(line)}) for message, line in told]
-    offered = [one for one in state.active(task_id) if _is_offered(one) and not _is_told(one, errors)]
+    solved = (error for one in state.in_order() for error in one.record.solved if error.solved_by)
+    known = {came_up_again(error) for error in (*standing, *solved)}
+    active = (one for one in state.active(task_id) if one.text not in known)
+    offered = [one for one in active if _is_offered(one) and not _is_told(one, errors)]
     return sorted(offered, key=lambda one: (-score(one), one.id))
 
 

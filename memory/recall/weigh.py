@@ -33,7 +33,7 @@ from sluice.memory.recall.journal_search import words_of
 
 LEAST_WORDS = 2
 USED_SHARE = 0.5
-SHORTEST_QUOTED = 180
+SHORTEST_QUOTED = 100
 """Characters of a message that each learning made by rule on its error quotes at least."""
 ITERATIONS_BEFORE = 5
 """An error is met again if one of so many iterations before had met it."""

@@ -77,3 +77,28 @@ def test_what_was_changed_is_no_echo_of_the_prompt_that_named_the_file(tmp_path:
     loop.memory.prompt(FEATURE, iteration_number=2)
     loop.iterate(2, lambda stream, _: stream.edit("tests/test_a.py", "x", "").run("ruff check .", "ok").end("Green."))
     assert [one for one in texts(loop) if one.endswith("was solved: changed tests/test_a.py.")]
+
+
+def test_errors_that_one_change_solved_are_learned_together(tmp_path: Path) -> None:
+    """The first, of an order, is only a consequence of the second."""
+    loop = Loop(tmp_path)
+    lines = "tests/test_a.py:1:1: I001 Import block is un-sorted\ntests/test_a.py:1:8: F401 `os` imported but unused\n"
+    loop.iterate(1, lambda stream, _: stream.run("ruff check .", f"{lines}Found 2 errors.", 1).end("Red."))
+    loop.iterate(2, lambda stream, _: stream.edit("tests/test_a.py", "x", "").run("ruff check .", "ok").end("Green."))
+    (told,) = [one for one in texts(loop) if "solved" in one]
+    assert "I001" in told
+    assert "F401" in told
+    assert told.endswith(" were solved: changed tests/test_a.py.")
+
+
+def test_that_a_solved_error_came_up_again_is_printed_no_more_and_a_type_error_is_one(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    for number in (1, 2):
+        loop.iterate(number, lambda stream, _: stream.run("mypy src", MYPY, 1).end("Red."))
+    assert "Type error at src/a.py" in loop.memory.prompt(FEATURE).text
+    assert [one for one in texts(loop) if "came up in more than one iteration" in one]
+    ended = "Success: no issues found"
+    loop.iterate(3, lambda stream, _: stream.edit("src/a.py", "str(", "int(").run("mypy src", ended).end("Green."))
+    block = loop.memory.prompt(FEATURE).text
+    assert "was solved" in block
+    assert "came up in more than one iteration" not in block
