@@ -92,7 +92,8 @@ class Prose:
         return cut_text(self._text, group.start, group.end, capacity, self._spans, keep)
 
     def _is_structured(self, group: Section) -> bool:
-        if self._form != "markdown" or not _STRUCTURE.search(self._text, group.body, group.end):
+        within = (self._text, group.body, group.end)
+        if self._form != "markdown" or not (_STRUCTURE.search(*within) or _ROWS.search(*within)):
             return False
         return _DEEP.search(self._text, group.body, group.end) is None
 
@@ -102,13 +103,10 @@ class Prose:
         # Every part leaves room for the heading, so that the first one can take it in.
         room = capacity - (heading_tokens if body > group.start else 0)
         first = group.start
-        for start, end, has_columns in _columns_apart(self._text, body, group.end):
-            if has_columns:
-                parts = list(cut_text(self._text, start, end, room, self._spans))
-            else:
-                split = self._splitters.split(self._text[start:end], room)
-                parts = [(start + part_start, start + part_end) for part_start, part_end in split]
-            for part_start, part_end in parts:
+        for start, end, is_row in _rows_apart(self._text, body, group.end):
+            split = [] if is_row else self._splitters.split(self._text[start:end], room)
+            of_row = cut_text(self._text, start, end, room, self._spans) if is_row else ()
+            for part_start, part_end in (*of_row, *((start + one, start + other) for one, other in split)):
                 yield min(first, part_start), part_end
                 first = group.end
 
@@ -224,17 +222,19 @@ def _borders(text: str, start: int, end: int) -> Iterator[int]:
 
 _ROW = r"(?>[^\n|]*?[^\s|.!?:;] {2,}\S[^\n]*)"
 """A row of a table in columns, which blanks part, as of reStructuredText."""
-_IN_ROW, _ROWS = re.compile(_ROW), re.compile(rf"^(?:{_ROW}\n(?:[^\n]+\n(?={_ROW}))?){{2,}}", re.MULTILINE)
+_ROWS = re.compile(rf"^(?:{_ROW}\n(?:[^\n]+\n(?={_ROW}))?){{2,}}", re.MULTILINE)
 _FENCE_LINE = re.compile(r"^[ \t>]*(?:```|~~~)", re.MULTILINE)
 
 
-def _columns_apart(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """Yield ranges that cover `text[start:end]` in order, and whether each is a table in columns, outside fences."""
+def _rows_apart(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield ranges that cover `text[start:end]` in order, and whether each is a row of a table in columns."""
     for rows in _ROWS.finditer(text, start, end):
         if len(_FENCE_LINE.findall(text, start, rows.start())) % 2 == 0:
             yield start, rows.start(), False
-            yield *rows.span(), True
-            start = rows.end()
+            start = rows.start()
+            for border in _borders(text, start, rows.end()):
+                yield start, border, True
+                start = border
     yield start, end, False
 
 
@@ -324,18 +324,13 @@ def _boundary(text: str, start: int, limit: int, keep: int) -> int | None:
     if blank >= 0:
         return blank + 2
     sentences = [found.end() for found in _SENTENCE_END.finditer(text, half, limit)]
-    if sentence := next((end for end in reversed(sentences) if not _is_in_row(text, end)), None):
-        return sentence
+    if sentences:
+        return sentences[-1]
     line = text.rfind("\n", half, limit)
     if line >= 0:
         return line + 1
     space = _LAST_SPACE.search(text, start, limit)
     return space.end() if space is not None and space.start() > start else None
-
-
-def _is_in_row(text: str, place: int) -> bool:
-    start = text.rfind("\n", max(0, place - _MOST_BLANK), place) + 1
-    return 0 < start < place and _IN_ROW.match(text, start, place + 1) is not None
 
 
 MOST_TOKENS = 100_000

@@ -20,7 +20,6 @@ PLAIN = "text/plain"
 PDF = "application/pdf"
 JSON = "application/json"
 XML = "application/xml"
-SVG = "image/svg+xml"
 LINES_OF_JSON = "application/x-ndjson"
 BINARY = "application/octet-stream"
 
@@ -137,9 +136,7 @@ def _sniff(head: bytes) -> str:
     if start.startswith((b"<!doctype html", b"<html", b"<head", b"<body")):
         return HTML
     if start.startswith(b"<?xml"):
-        return next((kind for mark, kind in ((b"<html", HTML), (b"<svg", SVG)) if mark in start), XML)
-    if start.startswith(b"<svg"):
-        return SVG
+        return HTML if b"<html" in start else XML
     if start.startswith((b"<rss", b"<feed")):
         return XML
     if b"\x00" in start and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
