@@ -1,4 +1,4 @@
-"""Settings of an embedded memory: `rag_config.json`, beside the folder `db` of the journals.
+"""Settings of memory: of an instance (`[memory]`), and of an embedded one, in `rag_config.json` beside the folder `db`.
 
     .ralph/
       rag_config.json
@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from sluice.contracts.base import Value
+from sluice.contracts.base import FIXED, Value
 from sluice.contracts.errors import InvalidSetting, first_problem
 from sluice.contracts.memory.api import RagStatus
 from sluice.memory.qdrant_schema import CollectionConfig
@@ -144,3 +144,17 @@ def read_config(path: Path) -> RagConfig:
         field, problem = first_problem(error)
         remedy = "correct it, or remove the file to have the documented values"
         raise InvalidSetting(f"{path}: {field}", problem, remedy) from error
+
+
+class MemorySettings(Value):
+    """Settings of agents' memory in an instance: see docs/memory-service.md."""
+
+    max_prompt_tokens: Annotated[int, FIXED] = 1_500
+    """Tokens of a prompt block if the request gives no number: about a page, which an agent reads with every
+    iteration."""
+    distil_by_model: bool = False
+    """Whether the judge's model proposes learnings that the rules miss, and decides whether two near ones are contrary
+    if their words leave it open, within budget.day_usd; needs judge.model."""
+    in_gate: bool = False
+    """Whether the gate counts memory on a question like the session's messages, if a request names its feature. The
+    flag `memory` has to be on too."""

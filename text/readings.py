@@ -128,7 +128,8 @@ def folded(text: str) -> Reading:
         else:
             at = offset + 1
             plain, is_mark = _plain(found[0])
-            if is_mark and (_is_vowel_sign(found[0]) or (read and read[-1].isascii())):
+            is_short_vowel = "\u064b" <= found[0] <= "\u0652"  # of Arabic, which most texts leave out
+            if is_mark and (is_short_vowel or (read and read[-1].isascii())):
                 continue
         read.extend(plain)
         starts.extend([offset] * len(plain))
@@ -195,11 +196,6 @@ def _end_of(text: str, offset: int, belongs: Callable[[str], bool]) -> int:
 def _selector_value(character: str) -> int:
     point = ord(character)
     return point - 0xFE00 if point < 0xE0000 else point - 0xE0100 + 16
-
-
-def _is_vowel_sign(character: str) -> bool:
-    """Return whether it is an Arabic short vowel sign, which most texts leave out."""
-    return "\u064b" <= character <= "\u0652"
 
 
 _BRAILLE = dict(zip("⠁⠃⠉⠙⠑⠋⠛⠓⠊⠚⠅⠇⠍⠝⠕⠏⠟⠗⠎⠞⠥⠧⠺⠭⠽⠵", "abcdefghijklmnopqrstuvwxyz", strict=True))

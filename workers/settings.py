@@ -39,7 +39,7 @@ from sluice.ingest.settings import (
     FreshnessSettings,
     SearchSettings,
 )
-from sluice.memory.settings import MemorySettings
+from sluice.memory.config import MemorySettings
 from sluice.otel.settings import TelemetrySettings
 from sluice.trust.settings import TrustSettings
 from sluice.workers.data_dir import CONFIG_FILE, CONFIG_VARIABLE, config_file, default_data_dir

@@ -138,7 +138,7 @@ def _enter(plan: Plan) -> Isolation:
             return False
         return True
 
-    if not _is_root() and not works("user namespace", own_users):
+    if os.geteuid() != 0 and not works("user namespace", own_users):
         return Isolation(network=False, processes=False, mounts=False, missing=tuple(missing))
     network = plan.network and works("network namespace", _own_network)
     if network:  # without a cable pages believe they are offline; nothing else breaks
@@ -293,10 +293,6 @@ def _let_go_of_the_pipe() -> None:
     for descriptor in _DEBUGGING_PIPE:
         with suppress(OSError):
             os.close(descriptor)
-
-
-def _is_root() -> bool:
-    return os.geteuid() == 0
 
 
 def _exit_code(status: int) -> int:

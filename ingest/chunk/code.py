@@ -61,7 +61,7 @@ class Code:
 
     def passages(self, pack_tokens: int) -> Iterator[Passage]:
         """Yield passages in line order. Neighbours that together have at most `pack_tokens` share one."""
-        symbols = symbols_of(self._tree.root_node) if self._tree else []
+        symbols = list(symbols_of(self._tree.root_node)) if self._tree else []
         for block in self._packed(self._blocks(symbols), pack_tokens):
             yield from self._split(block, self._breadcrumbs.symbol(_symbol_path(block)))
 
@@ -179,12 +179,8 @@ class Symbol:
     holds_others: bool
 
 
-def symbols_of(root: Node) -> list[Symbol]:
-    """Return every symbol of a source in order of its first line, a class before its methods."""
-    return list(_walk(root, "", 0))
-
-
-def _walk(node: Node, prefix: str, depth: int) -> Iterator[Symbol]:
+def symbols_of(node: Node, prefix: str = "", depth: int = 0) -> Iterator[Symbol]:
+    """Yield every symbol below a node in order of its first line, a class before its methods."""
     attached: int | None = None
     row_before = -1
     for child in node.named_children:
@@ -203,9 +199,9 @@ def _walk(node: Node, prefix: str, depth: int) -> Iterator[Symbol]:
             holds = defined.type in _TYPES.words("containers") and depth < _DEEPEST_NESTING
             yield Symbol(begins, last, path, holds)
             if holds:
-                yield from _walk(defined.child_by_field_name("body") or defined, path, depth + 1)
+                yield from symbols_of(defined.child_by_field_name("body") or defined, path, depth + 1)
         elif child.type in _TYPES.words("transparent") and depth < _DEEPEST_NESTING:
-            yield from _walk(child, prefix, depth + 1)
+            yield from symbols_of(child, prefix, depth + 1)
 
 
 def _last_row(node: Node) -> int:

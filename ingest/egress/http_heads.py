@@ -184,12 +184,9 @@ def _refuse_two_lengths(head: Head) -> None:
     if "content-length" not in head.firsts:
         return
     lengths = {value for name, value in head.fields if name.lower() == "content-length"}
-    if len(lengths) > 1 or "transfer-encoding" in head.firsts or not all(map(_is_length, lengths)):
+    are_lengths = all(one.isdecimal() and len(one) <= MAX_LENGTH_DIGITS for one in lengths)
+    if len(lengths) > 1 or "transfer-encoding" in head.firsts or not are_lengths:
         raise BadHead("the length of the body is ambiguous")
-
-
-def _is_length(value: str) -> bool:
-    return value.isdecimal() and len(value) <= MAX_LENGTH_DIGITS
 
 
 def _end_to_end(head: Head) -> list[tuple[str, str]]:

@@ -135,7 +135,7 @@ def _differences(mine: tuple[Token, ...], theirs: tuple[Token, ...]) -> list[str
     left, right = _alone(mine, theirs), _alone(theirs, mine)
     if not left and not right:
         return [] if [one.stem for one in mine] == [one.stem for one in theirs] else ["order"]
-    turned = _count_antonyms(left, right)
+    turned = sum((one.stem, other.stem) in _antonyms() for one in left for other in right)
     negations = sum(_count(tokens, "negations") for tokens in (left, right)) + _count_negated_forms(left, right)
     found = []
     if negations % 2 and not turned:
@@ -166,10 +166,6 @@ def _alone(tokens: tuple[Token, ...], others: tuple[Token, ...]) -> list[Token]:
 
 def _count(tokens: list[Token], name: str) -> int:
     return sum(token.text in _FILE.words(name) for token in tokens)
-
-
-def _count_antonyms(left: list[Token], right: list[Token]) -> int:
-    return sum((one.stem, other.stem) in _antonyms() for one in left for other in right)
 
 
 @cache

@@ -65,17 +65,13 @@ def teaching_errors(record: IterationRecord) -> dict[Fingerprint, ErrorEntry]:
     return errors
 
 
-def stable_message(message: str) -> str:
-    """Return a message in lower case, without times, addresses, ids, places in a file, and temporary paths."""
-    return " ".join(without_volatile(message, "errors").split()).strip(" .").lower()
-
-
 Fingerprint = tuple[str, str, str]
 
 
 def fingerprint(error: ErrorEntry) -> Fingerprint:
-    """Return a key that is equal for the same error in two iterations."""
-    return (error.error_type or "", error.file_path or "", stable_message(error.message))
+    """Return a key that is equal for the same error in two iterations, whatever its times, ids, lines and addresses."""
+    stable = " ".join(without_volatile(error.message, "errors").split()).strip(" .").lower()
+    return (error.error_type or "", error.file_path or "", stable)
 
 
 MOST_ERRORS, MOST_DECISIONS = 10, 5

@@ -45,7 +45,7 @@ def function(name: str, lines: int, indent: str = "") -> str:
 def symbols_in(source: str, language: str) -> list[Symbol]:
     tree = parse(language, source.encode())
     assert tree is not None
-    return symbols_of(tree.root_node)
+    return list(symbols_of(tree.root_node))
 
 
 def assert_faithful(source: str, chunks: tuple[Chunk, ...], limits: ChunkSettings) -> None:
