@@ -250,7 +250,8 @@ class _Reading:
         is_symbol = name in _FILE.words("described") and bool(argument)
         if name in ("toctree", "literalinclude"):
             return self._entries(first, end, argument, number, lead)
-        if name == "class" and not found["domain"] and not any(self._lines[first:end]) and not _is_symbol(argument):
+        is_bare_class = name == "class" and not found["domain"] and not any(self._lines[first:end])
+        if is_bare_class and not any(letter.isupper() or letter in ".(" for letter in argument):
             return first  # docutils' own: the names of styles
         if is_symbol and name in ("module", "currentmodule"):
             self._module = argument
@@ -377,10 +378,6 @@ class _Reading:
 def _is_title(words: str, rule: str) -> bool:
     is_rule = bool(rule) and _RULE.match(rule) is not None and len(rule) >= min(4, len(words.strip()))
     return is_rule and len(rule) > 1 and bool(words.strip()) and not _RULE.match(words)
-
-
-def _is_symbol(argument: str) -> bool:
-    return "(" in argument or any(letter.isupper() or letter == "." for letter in argument)
 
 
 def _bare(signature: str) -> str:

@@ -80,7 +80,8 @@ def read_sitemap(body: bytes, url: str) -> Sitemap:
     with suppress(_Over):
         (_read_xml if is_xml else _read_lines)(plain, entries)
     pages, children = _own(entries.pages, url), _own(entries.children, url)
-    return Sitemap(tuple(pages), tuple(child.url for child in sorted(children, key=_age)))
+    newest = sorted(children, key=lambda one: -one.last_modified.timestamp() if one.last_modified else 0.0)
+    return Sitemap(tuple(pages), tuple(child.url for child in newest))
 
 
 def gather(start: tuple[str, ...], fetch: Callable[[str], bytes | None], most_urls: int) -> tuple[SitemapUrl, ...]:
@@ -218,10 +219,6 @@ def _own(entries: list[dict[str, str]], url: str) -> list[SitemapUrl]:
             changed = _moment(entry.get("date") or entry.get("published"))
             found[address] = SitemapUrl(address, changed, _priority(entry.get("priority")))
     return list(found.values())
-
-
-def _age(entry: SitemapUrl) -> float:
-    return -entry.last_modified.timestamp() if entry.last_modified else 0.0
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -72,14 +72,10 @@ def code_language(media_type: str, path: str | None = None) -> str | None:
 
 
 def is_textual(kind: str) -> bool:
-    """Return whether the bare type `kind` can be read as text."""
+    """Return whether the bare type `kind` can be read as text; a picture cannot, even if it is written as XML."""
     is_text = kind.startswith("text/") or kind.endswith(("+xml", "+json")) or kind in (JSON, XML, LINES_OF_JSON)
-    return not is_medium(kind) and (is_text or code_language(kind) is not None)
-
-
-def is_medium(kind: str) -> bool:
-    """Return whether the bare type `kind` is that of a picture, sound, film or font, even if it is written as text."""
-    return kind.startswith(("image/", "audio/", "video/", "font/")) or kind == "application/postscript"
+    is_medium = kind.startswith(("image/", "audio/", "video/", "font/")) or kind == "application/postscript"
+    return not is_medium and (is_text or code_language(kind) is not None)
 
 
 def code_media_type(language: str) -> str:

@@ -103,7 +103,8 @@ class RawIterationOutput:
         if skipped:
             self.overflow["events"] += 1
         elif line.strip():
-            self.has_result = self.has_result or _is_result(line)
+            if not self.has_result and b'"result"' in line:
+                self.has_result = mapping(decoded(line.decode("utf-8", "replace"))).get("type") == "result"
             self._keep(line)
 
     def _keep(self, line: bytes) -> None:
@@ -157,7 +158,3 @@ def collect(
             latest = clock()
     output.close(timed_out=timed_out)
     return output
-
-
-def _is_result(line: bytes) -> bool:
-    return b'"result"' in line and mapping(decoded(line.decode("utf-8", "replace"))).get("type") == "result"

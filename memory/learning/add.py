@@ -44,7 +44,8 @@ def add_learning(
         return LearningResult(verdict="refused", why=why_refused(refusing)), []
     candidate = replace(candidate, text=text.text[:MAX_LEARNING_CHARACTERS], reason=reason.text[:500])
     said = candidate.text if _is_agents_own(candidate) else candidate.words
-    if said and is_echo(said, printed_lines(state, candidate.iteration)):
+    printed = [one.lines for one in state.printed if one.iteration_number == candidate.iteration] if said else []
+    if said and is_echo(said, [line for lines in printed for line in lines]):
         if not candidate.without_words:
             return LearningResult(verdict="echo", why="the prompt of its iteration had said it"), []
         candidate = replace(candidate, text=candidate.without_words)
@@ -92,11 +93,6 @@ def refusals(*sanitised: Sanitised) -> list[str]:
     if any(one.blocked for one in sanitised):
         rules = rules or {_NOTHING_LEFT}
     return sorted(rules)
-
-
-def printed_lines(state: FeatureMemory, iteration: int) -> list[str]:
-    """Return the lines that were printed into the prompt of an iteration."""
-    return [line for block in state.printed if block.iteration_number == iteration for line in block.lines]
 
 
 def _variations(state: FeatureMemory, candidate: Candidate) -> list[str]:

@@ -28,7 +28,7 @@ from sluice.contracts.document import Document, Provenance, document_id_for
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.trust import Signature
 from sluice.ingest.extract.charset import decode
-from sluice.ingest.extract.media_types import PDF, PLAIN, XML, is_medium, is_textual, media_type_for
+from sluice.ingest.extract.media_types import BINARY, PDF, PLAIN, XML, is_textual, media_type_for
 from sluice.ingest.repository.facts import FACTS_KEY, TESTS, parse_report, write_failing_tests
 from sluice.trust.signature import SIGNATURE_SUFFIX, problem_with
 
@@ -93,10 +93,8 @@ def _read_content(body: bytes, file_path: str) -> tuple[dict[str, Any] | None, s
         return None, "empty"
     if media_type == PDF:
         return {"media_type": PDF, "data": base64.b64encode(body)}, None
-    if is_medium(media_type):
-        return None, f"{media_type}, not text"
     if not is_textual(media_type) or _is_binary(body[:HEAD_BYTES]):
-        return None, "binary"
+        return None, "binary" if media_type == BINARY or is_textual(media_type) else f"{media_type}, not text"
     try:
         text = decode(body, None)
     except InvalidInput:

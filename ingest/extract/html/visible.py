@@ -187,7 +187,8 @@ def without_page_marks(nodes: Nodes, visible: Sequence[int]) -> list[int]:
         if tag == "a" and _is_permalink(nodes, node):
             skipped_to = nodes.ends[node]
             continue
-        if attributes and numbers and _is_named(attributes, numbers) and _is_numbers(nodes, node):
+        is_gutter = bool(attributes and numbers and _is_named(attributes, numbers))  # code may have such a name too
+        if is_gutter and all(word.strip(".:|").isdigit() for word in nodes.text(node).split()):
             skipped_to = nodes.ends[node]
             continue
         if tag in _CODE:
@@ -198,11 +199,6 @@ def without_page_marks(nodes: Nodes, visible: Sequence[int]) -> list[int]:
 
 def _is_named(attributes: Mapping[str, str], pattern: re.Pattern[str]) -> bool:
     return any(pattern.search((attributes.get(name) or "")[:_NAME_CHARS]) for name in ("class", "id"))
-
-
-def _is_numbers(nodes: Nodes, node: int) -> bool:
-    """Return whether `node` holds digits only: highlighters name the code block itself `line-numbers` too."""
-    return all(word.strip(".:|").isdigit() for word in nodes.text(node).split())
 
 
 def _is_permalink(nodes: Nodes, node: int) -> bool:

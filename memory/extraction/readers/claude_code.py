@@ -195,13 +195,15 @@ class _Reader:
         )
         errors = event.get("errors")
         tokens = total_of(event.get("usage"), *_USAGE)
+        if tokens is None:  # the result has no usage of its own: the sum over models
+            tokens = total(total_of(one, *_MODEL_USAGE) for one in mapping(event.get("modelUsage")).values())
         self.run.results.append(
             ResultEvent(
                 subtype=name_of(event.get("subtype")) or "",
                 is_error=is_error,
                 result=result,
                 duration_ms=count_of(event.get("duration_ms")),
-                tokens=_tokens_of_models(event.get("modelUsage")) if tokens is None else tokens,
+                tokens=tokens,
                 terminal_reason=name_of(event.get("terminal_reason")) or "",
                 errors=tuple(self.run.clean(one) for one in errors if one) if isinstance(errors, list) else (),
                 background=bool(event.get("origin")),
@@ -227,8 +229,3 @@ class _Reader:
         run.tokens_estimated = told is None and bool(self.usage)
         run.duration_ms = total(result.duration_ms for result in run.results)
         return run
-
-
-def _tokens_of_models(usage: object) -> int | None:
-    """Return the sum over models, for results without usage of their own; None if there is no such usage either."""
-    return total(total_of(one, *_MODEL_USAGE) for one in mapping(usage).values())

@@ -97,7 +97,7 @@ def test_what_nobody_meant_is_left_out_and_each_is_reported(tmp_path: Path) -> N
         ("picture.png", b"\x89PNG\r\n\x1a\n" + b"\x00" * 20, "image/png, not text"),
         ("logo.svg", b'<?xml version="1.0"?>\n<svg><path d="M46.7 36.0 4"/></svg>\n', "image/svg+xml, not text"),
         ("plot.ps", b"%!PS-Adobe-3.0\n0 0 moveto\n", "application/postscript, not text"),
-        ("archive.txt", b"PK\x03\x04 and so on", "binary"),
+        ("archive.txt", b"PK\x03\x04 and so on", "application/zip, not text"),
         ("program", b"\x7fELF" + bytes(range(60)), "binary"),
         ("samples.dat", bytes(range(256)) * 4, "binary"),
         ("nothing.txt", b" \n\t\n", "empty"),
