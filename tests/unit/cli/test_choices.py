@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 import pytest
+import typer
 
 from sluice.cli import command, connection
 from sluice.cli.agent.ask import choose_plan
+from sluice.cli.command import moment
 from sluice.cli.operate import running
 from sluice.cli.operate.generations import choose_model
 from sluice.contracts import api, event, ingest, retrieval
@@ -80,3 +83,15 @@ def test_a_model_may_be_called_a_model_version() -> None:
 def test_no_model_or_two_are_refused(model: str | None, version: str | None, told: str) -> None:
     with pytest.raises(Refused, match=told):
         choose_model(model, version)
+
+
+@pytest.mark.parametrize(("told", "ago"), [("30d", timedelta(days=30)), ("12h", timedelta(hours=12))])
+def test_a_moment_is_an_age_or_a_date(told: str, ago: timedelta) -> None:
+    assert abs(datetime.now(UTC) - moment(told) - ago) < timedelta(seconds=5)
+    assert moment("2026-01-31T12:00") == datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("told", ["30", "d", "-1d", "1y", ""])
+def test_what_is_no_moment_is_refused(told: str) -> None:
+    with pytest.raises(typer.BadParameter, match="30d"):
+        moment(told)

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from sluice.cli.operate.upkeep import age
 from sluice.contracts.budget import Spend
-from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused
+from sluice.contracts.errors import NotFound, PolicyRefused
 from sluice.contracts.event import DeadLetter, Done, Event, Next, Retry
 from sluice.contracts.gate import FeedbackGiven
 from sluice.ledger import retention
@@ -180,14 +179,3 @@ def test_a_request_under_the_key_of_a_run_that_is_gone_is_a_new_one(story: Story
     prunes.prune(days_ago(story, 1), "me")
     [again] = story.begins(page(1), idempotency_key="key-1")
     assert again.run_id != old.run_id
-
-
-@pytest.mark.parametrize(("given", "meant"), [("30d", timedelta(days=30)), ("12h", timedelta(hours=12))])
-def test_an_age_is_a_number_and_a_unit(given: str, meant: timedelta) -> None:
-    assert age(given) == meant
-
-
-@pytest.mark.parametrize("given", ["30", "d", "-1d", "1w", "1.5d", ""])
-def test_what_is_no_age_is_refused(given: str) -> None:
-    with pytest.raises(InvalidInput, match="30d"):
-        age(given)
