@@ -19,7 +19,7 @@ from tests.chaos.delivery.machine_world import World
 
 pytestmark = pytest.mark.timeout(600)
 
-SEED = 1
+SEED = 2
 SEQUENCES = 150
 ON_POSTGRES = 8
 REACHED = ("transactions", "seams", "deaths", "suspects", "fenced", "ghosts", "probes", "replays", "cancellations")
