@@ -8,6 +8,7 @@ of the time, as it would take their processor time. Models are called before the
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -130,9 +131,11 @@ def catch_up(
     started = time.monotonic()
     derived: list[JournalEntry] = []
     state = journal.read()
-    while count_new(state) > 0:
+    before, new = math.inf, count_new(state)
+    while 0 < new < before:  # what was decided and is new all the same would be decided for ever
         state, entries = transact_with(models, journal, decide)
         derived += entries
+        before, new = new, count_new(state)
         if seconds is not None and time.monotonic() - started > seconds:
             break
     return derived
