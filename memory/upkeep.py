@@ -8,7 +8,6 @@ of the time, as it would take their processor time. Models are called before the
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -104,7 +103,11 @@ FEW_ITERATIONS = 50
 
 def count_new(state: FeatureMemory) -> int:
     """Return the number of iterations not yet distilled."""
-    return len(state.iterations.keys() - state.distilled)
+    return len(_new_iterations(state))
+
+
+def _new_iterations(state: FeatureMemory) -> set[str]:
+    return state.iterations.keys() - state.distilled
 
 
 def catch_up(
@@ -131,12 +134,11 @@ def catch_up(
     started = time.monotonic()
     derived: list[JournalEntry] = []
     state = journal.read()
-    before, new = math.inf, count_new(state)
-    while 0 < new < before:  # what was decided and is new all the same would be decided for ever
+    while new := _new_iterations(state):
         state, entries = transact_with(models, journal, decide)
         derived += entries
-        before, new = new, count_new(state)
-        if seconds is not None and time.monotonic() - started > seconds:
+        is_late = seconds is not None and time.monotonic() - started > seconds
+        if is_late or new <= _new_iterations(state):  # a portion that leaves all of them new would do so for ever
             break
     return derived
 
