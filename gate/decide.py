@@ -60,6 +60,7 @@ from sluice.gate.veto import (
     lower_plan,
     policy_denials,
 )
+from sluice.text.words import sigmoid
 
 DECIMALS = 6
 HEURISTIC = "heuristic"
@@ -189,7 +190,7 @@ def coverage_probability(probed: CoverageProbed, signals: Signals, profile: Prof
     if profile.calibration is None:
         return None
     log_odds = profile.calibration.bias - profile.calibration.steepness * coverage_score(signals, profile)
-    return round(1 / (1 + math.exp(-log_odds)), DECIMALS)
+    return round(sigmoid(log_odds), DECIMALS)
 
 
 def choose_plan(score: float, signals: Signals, profile: Profile) -> Plan:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.contracts.errors import Corrupted
-from sluice.text.words import FUNCTION_WORDS, WORD
+from sluice.text.words import FUNCTION_WORDS, WORD, sigmoid
 
 WEIGHTS_FILE = Path(__file__).with_name("heads.npz")
 WEIGHTS_SHA256 = "3b4ff637d3814e07c40c85b202b226a80f9c308a41e2198f46de49c4443cc46c"
@@ -62,12 +62,12 @@ def read_heads(question: str, vector: NDArray[np.float32] | None) -> dict[str, f
     has_vector = vector is not None and is_english(question)
     slope, bias = weights["talk_with_vector" if has_vector else "talk_without_vector"]
     of_talk = float(slope * logits["talk"] + bias)
-    found = {"assistant": _probability(logits["assistant"])}
+    found = {"assistant": round(sigmoid(logits["assistant"]), DECIMALS)}
     if has_vector:
         by_vector = weights["vector"] @ np.asarray(vector, dtype=np.float64)
         of_talk += float(by_vector[0])
         found["changes"] = round(float(by_vector[1] + weights["changes_bias"]), DECIMALS)
-    return found | {"talk": _probability(of_talk)}
+    return found | {"talk": round(sigmoid(of_talk), DECIMALS)}
 
 
 def is_english(question: str) -> bool:
@@ -177,7 +177,3 @@ def load_weights() -> Mapping[str, NDArray[Any]]:
         raise Corrupted(f"{WEIGHTS_FILE} is not the file of this release: install the package again")
     with np.load(io.BytesIO(content)) as arrays:
         return dict(arrays)
-
-
-def _probability(logit: float) -> float:
-    return round(1 / (1 + math.exp(-max(-30.0, min(30.0, logit)))), DECIMALS)

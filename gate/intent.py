@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sluice.gate.profile import Profile, TimeModel, TimeWords
-from sluice.text.words import WORD
+from sluice.text.words import WORD, sigmoid
 
 DECIMALS = 6
 YEARS_AHEAD = 10
@@ -70,7 +70,7 @@ def classify(
         + profile.time.past_year * past_year
         + profile.time.numbered_part * numbered_part
     )
-    sensitivity = round(1 / (1 + math.exp(-log_odds)), DECIMALS)
+    sensitivity = round(sigmoid(log_odds), DECIMALS)
     time_sensitive = sensitivity >= profile.time.counts_from
     intent, closeness = bound if time_sensitive else unbound
     urgent = [group.half_life_days for group in groups.values() if group.half_life_days is not None]

@@ -5,7 +5,6 @@ It reads the current generation, and abstains where there is none.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from sluice.graph.walk.push import RESTART, RESTART_IF_FAR, Walked, push
 from sluice.graph.walk.question import Wanted, wanted_by
 from sluice.graph.walk.seeds import seeds_of
 from sluice.otel import metrics
+from sluice.text.words import sigmoid
 
 NO_GRAPH = "no graph is published"
 DAMAGED = "the graph is damaged"
@@ -158,7 +158,7 @@ def likelihood(evidence: Evidence) -> float:
     Fitted by `bench.graph.related` on the recorded calls and the pages of two repositories.
     """
     odds = sum(weight * figure for weight, figure in zip(_OF_EVIDENCE, evidence, strict=True)) + _BIAS
-    return 1 / (1 + math.exp(-odds))
+    return sigmoid(odds)
 
 
 _BIAS = -6.68

@@ -1,4 +1,4 @@
-"""English function words, a light stemmer, words as runs of letters and digits, sentences, and BM25."""
+"""English function words, a light stemmer, words as runs of letters and digits, sentences, BM25, and the sigmoid."""
 
 from __future__ import annotations
 
@@ -77,6 +77,11 @@ K1, B = 1.2, 0.75
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the 1 that Lucene adds
 to the inverse document frequency, so that it is never negative. Tantivy has the same formula and constants.
 """
+
+
+def sigmoid(log_odds: float) -> float:
+    """Return the probability for log-odds: 1 / (1 + exp(-x)); beyond ±700, where `math.exp` overflows, it stays."""
+    return 1 / (1 + math.exp(-max(-700.0, min(700.0, log_odds))))
 
 
 def inverse_document_frequency(population: int, frequency: int) -> float:

@@ -30,7 +30,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
-from sluice.text.words import cut_sentences
+from sluice.text.words import cut_sentences, sigmoid
 
 CALIBRATED_MODELS = ("all-MiniLM-L6-v2/",)
 """Fingerprint prefixes of the models whose cosines the formula is fitted to; other models have another scale."""
@@ -86,7 +86,7 @@ WORTH_READING = 0.05
 
 def probability(log_odds: float) -> float:
     """Return the probability for log-odds, cut off at ±30."""
-    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, log_odds))))
+    return sigmoid(max(-30.0, min(30.0, log_odds)))
 
 
 LEAST_OUTCOMES = 20
@@ -169,8 +169,8 @@ class CoverageMeter:
 
     def misses_number(self, passage: RetrievedChunk) -> bool:
         """Return whether the question names a number, a year or a model's number that the passage does not hold."""
-        held = frozenset(self._analyse(_whole(passage), passage.language))
-        numbers = (word for word in self._words if any(letter.isdigit() for letter in word))
+        numbers = [word for word in self._words if any(letter.isdigit() for letter in word)]
+        held = frozenset(self._analyse(_whole(passage), passage.language)) if numbers else frozenset()
         return any(not self._in_language(passage.language)[word] <= held for word in numbers)
 
     def window(self, passage: RetrievedChunk) -> str:

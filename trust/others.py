@@ -22,7 +22,9 @@ ALIKE = 0.66
 """Share of equal letters from which two names are one, misspelt or inflected (`difflib.SequenceMatcher.ratio`)."""
 MOST_NAMES = 0.7
 """Share of words with a capital from which a question is written as a title, and its capitals tell nothing."""
-LEAST_LETTERS = 3
+LEAST_WORDS = 3
+"""Words up to which a question is no title, though all of them have a capital."""
+LEAST_CHARACTERS = 3
 """Of the word beside a mark: units and initials stand beside anything."""
 
 
@@ -52,7 +54,7 @@ def is_about_another(question: str, text: str, *, is_english: bool) -> bool:
 
 def _is_title(words: list[str]) -> bool:
     content = [word for word in words if word.lower() not in _COMMON]
-    return len(content) > LEAST_LETTERS and sum(word[0].isupper() for word in content) > MOST_NAMES * len(content)
+    return len(content) > LEAST_WORDS and sum(word[0].isupper() for word in content) > MOST_NAMES * len(content)
 
 
 def _is_mark(token: str, *, is_english: bool) -> bool:
@@ -60,7 +62,7 @@ def _is_mark(token: str, *, is_english: bool) -> bool:
 
 
 def _has_digit(token: str) -> bool:
-    return any(letter.isdigit() for letter in token)
+    return any(map(str.isdigit, token))
 
 
 def _is_held(mark: str, held: set[str]) -> bool:
@@ -72,4 +74,4 @@ def _is_held(mark: str, held: set[str]) -> bool:
 
 
 def _may_stand_beside(word: str) -> bool:
-    return len(word) >= LEAST_LETTERS and not word.isdigit() and word not in _COMMON
+    return len(word) >= LEAST_CHARACTERS and not word.isdigit() and word not in _COMMON

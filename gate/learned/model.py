@@ -45,6 +45,7 @@ from sluice.contracts.plan import Plan
 from sluice.gate.probe import compute_coverage
 from sluice.gate.profile import Profile
 from sluice.gate.signals import Signals, plan_without_search
+from sluice.text.words import sigmoid
 
 DECIMALS = 6
 FEATURES_VERSION = 2
@@ -239,14 +240,6 @@ class GateModel(Value):
             case "none":
                 calibrated = score
         return round(calibrated, DECIMALS)
-
-
-def sigmoid(log_odds: float) -> float:
-    """Return 1 / (1 + exp(-x)), without overflow."""
-    if log_odds >= 0:
-        return 1 / (1 + math.exp(-log_odds))
-    grown = math.exp(log_odds)
-    return grown / (1 + grown)
 
 
 LEAST_SEARCH = 0.01

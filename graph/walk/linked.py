@@ -9,7 +9,7 @@ from math import log
 from typing import NamedTuple
 
 from sluice.contracts.errors import NotFound
-from sluice.contracts.graph.api import Linked, LinkedDocument
+from sluice.contracts.graph.api import DocumentKind, Linked, LinkedDocument
 from sluice.contracts.graph.model import GraphPath, NodeLabel, Origin
 from sluice.graph.generations.definitions import CLASS, How, last_segment
 from sluice.graph.generations.view import GraphView
@@ -55,7 +55,7 @@ def _inner(view: GraphView, key: str) -> list[int]:
 
 
 def linked(
-    view: GraphView, module: str, *, failing_only: bool = False, top_k: int = 10, kind: Kind | None = None
+    view: GraphView, module: str, *, failing_only: bool = False, top_k: int = 10, kind: DocumentKind | None = None
 ) -> Linked:
     """Return the tests that touch a module (by name, path or id of a node), and the documents linked to these tests.
 

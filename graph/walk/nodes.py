@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
-from enum import Enum
+from enum import StrEnum
 from typing import Literal
 
 from sluice.contracts.errors import InvalidInput, NotFound
-from sluice.contracts.graph.api import Neighbours, NeighbourView, NodeView
+from sluice.contracts.graph.api import DocumentKind, Neighbours, NeighbourView, NodeView
 from sluice.contracts.graph.model import UNKNOWN, EdgeType, Node, NodeLabel
 from sluice.graph.generations.definitions import How, is_made, is_unknown
 from sluice.graph.generations.stated import ORIGINS
@@ -21,7 +21,7 @@ _TEST_FILE = re.compile(
 _PAGE_FILE = re.compile(r"\.(?:md|mdx|rst|txt|html?|adoc|ipynb|pdf)$", re.IGNORECASE)
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     """Kinds of documents: of tests, of prose, or other code."""
 
     TEST = "tests"
@@ -218,7 +218,7 @@ def neighbours(
     *,
     direction: Direction | None = None,
     types: Collection[EdgeType] = (),
-    kind: Kind | None = None,
+    kind: DocumentKind | None = None,
 ) -> Neighbours:
     """Return the node that `named` finds, and at most `limit` neighbours, the surest first. Raises as `find_node`.
 

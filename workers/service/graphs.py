@@ -104,12 +104,11 @@ class GraphDesk:
         kind: api.DocumentKind | None = None,
     ) -> api.Neighbours:
         """Return a node's neighbours, surest first. Raises `InvalidInput`, listing all, if several have its name."""
-        from sluice.graph.walk.nodes import Kind, neighbours
+        from sluice.graph.walk.nodes import neighbours
 
         self._reader(corpus, caller)
         with metrics.GRAPH_QUERY_SECONDS.labels("neighbours").time():
-            only = Kind(kind) if kind else None
-            return neighbours(self._view(corpus), named, limit, direction=direction, types=types, kind=only)
+            return neighbours(self._view(corpus), named, limit, direction=direction, types=types, kind=kind)
 
     def linked(
         self,
@@ -124,13 +123,10 @@ class GraphDesk:
         """Return the failing tests that touch a module, and the documents that are linked to these; without `failing`
         all tests that do."""
         from sluice.graph.walk.linked import linked
-        from sluice.graph.walk.nodes import Kind
 
         self._reader(corpus, caller)
         with metrics.GRAPH_QUERY_SECONDS.labels("linked").time():
-            return linked(
-                self._view(corpus), module, failing_only=failing, top_k=top_k, kind=Kind(kind) if kind else None
-            )
+            return linked(self._view(corpus), module, failing_only=failing, top_k=top_k, kind=kind)
 
     def status(self, corpus: str, caller: Caller) -> api.GraphStatus:
         """Return the status of a corpus's graph."""

@@ -21,8 +21,9 @@ import numpy as np
 
 from sluice.contracts.errors import InvalidInput, Unavailable
 from sluice.evaluation.learned_gate import Interval, Resamples, area, f1
-from sluice.gate.learned.model import FEATURES, FEATURES_VERSION, Costs, GateModel, Knot, Term, Thresholds, sigmoid
+from sluice.gate.learned.model import FEATURES, FEATURES_VERSION, Costs, GateModel, Knot, Term, Thresholds
 from sluice.gate.profile import Profile
+from sluice.text.words import sigmoid
 from sluice.workers.training.examples import Example, Flags, Floats, Table
 
 Way = Literal["five folds", "five folds, own", "left out"]

@@ -15,8 +15,9 @@ from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested, Pr
 from sluice.contracts.learning.control import Arm, Control, FlagName, ModelUse
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import decide, explain
-from sluice.gate.learned.model import FEATURES, FEATURES_VERSION, Costs, GateModel, Term, Thresholds, sigmoid
+from sluice.gate.learned.model import FEATURES, FEATURES_VERSION, Costs, GateModel, Term, Thresholds
 from sluice.gate.profile import load_profiles
+from sluice.text.words import sigmoid
 from tests.unit.gate.samples import NOW, OPEN, RICH, asked, hit, probed, terms
 
 PROFILE = load_profiles()["default"]
