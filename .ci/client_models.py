@@ -56,18 +56,50 @@ from typing import Any, Literal
 from pydantic import Field
 
 '''.replace("{WRITTEN}", WRITTEN)
-BASE = '''"""The base of every answer, and a run's events."""
+BASE = '''"""The base of every answer, parts of lists, and a run's events."""
 
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PrivateAttr
+
+Item = TypeVar("Item")
 
 
 class Model(BaseModel):
     """An answer, or a part of one. Built when it is first needed, and never changed."""
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True, protected_namespaces=())
+
+
+class Page(Model, Generic[Item]):
+    """A part of a list. Iterating over it goes on to the parts that follow: `for` with the blocking client, `async for`
+    with the other. `data` is this part alone."""
+
+    data: list[Item]
+    next_cursor: str | None = None
+    _ask: Callable[[str], Any] | None = PrivateAttr(None)
+
+    def following(self, ask: Callable[[str], Any]) -> None:
+        """Set how the part after a cursor is asked for."""
+        self.__pydantic_private__ = {"_ask": ask}
+
+    def __iter__(self) -> Iterator[Item]:  # type: ignore[override]
+        part = self
+        yield from part.data
+        while part.next_cursor and part._ask:
+            part = part._ask(part.next_cursor)
+            yield from part.data
+
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        part = self
+        while True:
+            for item in part.data:
+                yield item
+            if not part.next_cursor or not part._ask:
+                return
+            part = await part._ask(part.next_cursor)
 
 
 class Event(Model):
@@ -90,6 +122,12 @@ WIDTH = 120
 LEAST_INHERITED = 4
 """Fields that a shape must share with another to be written as its extension."""
 
+OWN = frozenset({"Event", "JsonValue"})
+"""Shapes that are not written from the description: events stand in `BASE`, with any body."""
+
+PAGE = "Page_"
+"""The beginning of the names of shapes that are a part of a list."""
+
 Schemas = Mapping[str, Mapping[str, Any]]
 
 
@@ -100,7 +138,7 @@ def sources(description: Mapping[str, Any]) -> dict[str, str]:
     bases = {name: _base_of(name, schemas, homes) for name in homes}
     names = {module: sorted(name for name, home in homes.items() if home == module) for module in MODULES}
     imports = "\n".join(f"    from sluice_client.models.{module} import *" for module in ("base", *sorted(MODULES)))
-    names = {"base": ["Event"], **names}
+    names = {"base": ["Event", "Page"], **names}
     listed = "\n".join(f'    "{module}": "{" ".join(some)}",' for module, some in names.items())
     files = {"__init__.py": INIT % (imports, listed)}
     files["base.py"] = BASE
@@ -131,10 +169,10 @@ def _reached(waiting: list[Any], schemas: Schemas) -> set[str]:
     """Names of the shapes in the responses, and of those inside them."""
     found: set[str] = set()
     while waiting:
-        for name in set(_references(waiting.pop())) - found:
+        for name in set(_references(waiting.pop())) - found - OWN:
             found.add(name)
             waiting.append(schemas[name])
-    return found - {"JsonValue"}
+    return {name for name in found if not name.startswith(PAGE)}
 
 
 def _references(value: Any) -> Iterator[str]:
@@ -164,7 +202,7 @@ def _base_of(name: str, schemas: Schemas, homes: Mapping[str, str]) -> str | Non
 def _module(
     module: str, own: list[str], schemas: Schemas, homes: Mapping[str, str], bases: Mapping[str, str | None]
 ) -> str:
-    used: Set[str] = {name for one in own for name in _references(schemas[one])} - {*own, "JsonValue"}
+    used: Set[str] = {name for one in own for name in _references(schemas[one])} - {*own, *OWN}
     needed = {home: [name for name in sorted(used) if homes[name] == home] for home in MODULES}
     lines = [f"from sluice_client.models.{home} import {', '.join(some)}" for home, some in needed.items() if some]
     aliases = [f"{name} = {_type(schemas[name])}" for name in own if "properties" not in schemas[name]]
@@ -172,7 +210,8 @@ def _module(
     ordered = sorted(objects, key=lambda name: (_depth(name, bases), name))
     classes = [_class(name, schemas, bases[name]) for name in ordered]
     about = "everything else" if MODULES[module] == ("/",) else ", ".join(MODULES[module])
-    lines = ["from sluice_client.models.base import Model", *lines, "", *aliases, "", *classes]
+    base = "Event, Model" if any("Event" in _references(schemas[name]) for name in own) else "Model"
+    lines = [f"from sluice_client.models.base import {base}", *lines, "", *aliases, "", *classes]
     return HEAD % about + "\n".join(lines)
 
 

@@ -10,12 +10,13 @@ shares (stages, hosts, metrics) needs an operator of all corpora.
 
 `WritingDoor` refuses changes that a web page of another origin makes a browser send (cross-site request forgery).
 The browser names that page in `Origin` (RFC 6454, section 7) and `Sec-Fetch-Site` (W3C Fetch Metadata); programs send
-neither. Reading needs no check: without CORS headers, of which there are none, a page cannot see a response.
+neither. Reading needs no check: a page cannot see a response without CORS headers, which only the origins in
+`cors_origins` get; these may write too.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -23,15 +24,13 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Header, HTTPException, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from opentelemetry.trace import Span
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sluice.api.problems import problem
-from sluice.contracts.api import Problem
+from sluice.api.requests import READING
 from sluice.contracts.base import CORPUS_NAME
-from sluice.contracts.errors import Forbidden
-from sluice.otel.context import span
+from sluice.contracts.errors import Forbidden, RateLimited
 from sluice.workers.service.callers import OWN_MACHINE, Caller, LocalKey, is_loopback
 from sluice.workers.service.instance import Instance
 
@@ -40,8 +39,6 @@ _bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice k
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
-READING = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing."""
 OWN_SITES = frozenset({"same-origin", "none"})
 """`Sec-Fetch-Site` of a page of this very origin, and of a person who typed the address."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -53,24 +50,32 @@ def instance_of(request: Request) -> Instance:
     return instance
 
 
-def request_span(request: Request, name: str) -> AbstractContextManager[Span]:
-    """Open a server span that continues the request's `traceparent` header (W3C Trace Context)."""
-    return span(name, traceparent=request.headers.get("traceparent"), kind="server")
-
-
 async def caller_of(request: Request, credentials: Credentials = None) -> Caller:
-    """Identify the caller of a request. The ledger is read in a thread, so that a slow read does not stop other
-    requests. Raises `HTTPException` (401) if a key is needed and none, or an unknown one, is given; `Forbidden` if the
-    `Host` header names another machine."""
+    """Identify the caller of a request, and count the request once. Raises `HTTPException` (401) if a key is needed and
+    none, or an unknown one, is given; `Forbidden` if the `Host` header names another machine; `RateLimited`."""
+    is_counted = "caller" in request.scope
+    caller = await _caller_of(request, credentials)
+    if not is_counted:
+        rate = request.scope["rate"] = await instance_of(request).rates.count(caller)
+        if rate and rate.retry_after_seconds:
+            raise RateLimited(f"this key may send {rate.per_minute} requests a minute", rate.retry_after_seconds)
+    return caller
+
+
+async def _caller_of(request: Request, credentials: Credentials) -> Caller:
+    """Identify the caller. The ledger is read in a thread, so that a slow read does not stop other requests."""
     if instance_of(request).keys.is_known(credentials.credentials if credentials else None):
-        return _identified(request, credentials)
-    return await run_in_threadpool(_identified, request, credentials)
+        caller = _identified(request, credentials)
+    else:
+        caller = await run_in_threadpool(_identified, request, credentials)
+    request.scope["caller"] = caller
+    return caller
 
 
 async def whole_caller_of(request: Request, credentials: Credentials = None) -> Caller | None:
     """Return the caller if it may see every corpus; None for any other, which is not refused."""
     try:
-        caller = await caller_of(request, credentials)
+        caller = await _caller_of(request, credentials)
     except (HTTPException, Forbidden):
         return None
     return caller if caller.corpora is None else None
@@ -87,8 +92,8 @@ def _identified(request: Request, credentials: Credentials) -> Caller:
     if credentials:
         key = keys.find(credentials.credentials)
         if key is None:
-            raise _unauthorized("this API key is not known or was revoked")
-        return Caller(key.id, key.role, frozenset(key.corpora) or None)
+            raise _unauthorized("this API key is not known, was revoked or has expired")
+        return Caller(key.id, key.role, frozenset(key.corpora) or None, key.requests_per_minute)
     if not is_loopback(settings.http_host) or keys.needed(settings.require_api_key):
         raise _unauthorized("send an API key: Authorization: Bearer …")
     return OWN_MACHINE
@@ -132,8 +137,8 @@ class WritingDoor:
     """Checks a request that may change something before any of its body is read: it comes from no page of another
     origin (403), its key is known (401), its body is not too large (413). Stands inside of what answers errors."""
 
-    def __init__(self, app: ASGIApp, most_body_bytes: int) -> None:
-        self._app, self._most_body_bytes = app, most_body_bytes
+    def __init__(self, app: ASGIApp, most_body_bytes: int, origins: Collection[str] = ()) -> None:
+        self._app, self._most_body_bytes, self._origins = app, most_body_bytes, origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it."""
@@ -141,10 +146,9 @@ class WritingDoor:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        if not is_own(request.headers):
-            message = "a web page of another origin may not change anything here"
-            body = Problem(code="forbidden", message=message, remedy="send it from a program, without an Origin header")
-            await problem(403, body)(scope, receive, send)
+        if request.headers.get("origin") not in self._origins and not is_own(request.headers):
+            detail, remedy = "a web page of another origin may not change anything here", "send it from a program"
+            await problem(403, Forbidden.code, detail, remedy=remedy)(scope, receive, send)
             return
         await caller_of(request, await _bearer(request))
         received, most = 0, self._most_body_bytes

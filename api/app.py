@@ -6,28 +6,39 @@ the rest of that package is not used. A strict content security policy keeps the
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
-import time
-from collections.abc import AsyncIterator
+import textwrap
+import tomllib
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import fastapi_swagger.resources
 import uvicorn
 from fastapi import APIRouter, FastAPI, Request, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from fastapi.routing import APIRoute
+from pydantic.json_schema import models_json_schema
+from starlette.middleware.cors import CORSMiddleware
 
 from sluice.api import dead_letters, documents, graph, memory, operations, problems, runs
 from sluice.api.access import WritingDoor
 from sluice.api.connections import BoundedConnection
+from sluice.api.requests import REQUEST_ID, RUN, Observed
+from sluice.contracts.api import EventsPart, Problem
+from sluice.contracts.base import Value
 from sluice.contracts.errors import NotFound
+from sluice.contracts.event import Body, Event
 from sluice.otel import metrics
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
 from sluice.workers.processes.kernel import die_with_parent, give_signs_of_life
-from sluice.workers.service.callers import LocalKey, require_key_beyond_loopback
+from sluice.workers.service.callers import LocalKey, is_loopback, require_key_beyond_loopback
 from sluice.workers.service.instance import Instance
 from sluice.workers.settings import Settings
 from sluice.workers.supervisor.checks import require_free_port
@@ -41,6 +52,15 @@ SERVED_BY: dict[str, Any] = {
     "timeout_graceful_shutdown": 10,
 }
 """Options of the HTTP server."""
+CORS: dict[str, Any] = {
+    "allow_methods": ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"),
+    "allow_headers": ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", REQUEST_ID, "traceparent"),
+    "expose_headers": (REQUEST_ID, RUN, "Retry-After", "Location", "RateLimit", "RateLimit-Policy"),
+    "max_age": 600,
+}
+"""For pages of other origins that the settings name. They send a key; cookies, of which there are none, stay out."""
+VERBS = {"recent": "list", "some": "list", "every": "list", "entries": "list", "one": "get"}
+"""Verbs of operation ids, by the names that routes have here."""
 DESCRIPTION = "Search-gated retrieval for AI agents: ask, and get cited context with the reason for every step."
 
 
@@ -67,15 +87,104 @@ def make_api(settings: Settings) -> FastAPI:
         docs_url=None,  # FastAPI's own page loads its scripts from elsewhere
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},
+        generate_unique_id_function=operation_id,
+        servers=[{"url": "/", "description": "The address that served this description"}],
     )
+    app.state.keys_optional = is_loopback(settings.http_host) and not settings.require_api_key
+    app.openapi = partial(described, app)  # type: ignore[method-assign]
     problems.install(app)
-    app.add_middleware(Measured)
+    if settings.cors_origins:
+        app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **CORS)
+    app.add_middleware(Observed)
     app.include_router(docs)
     for module in (runs, documents, memory, graph, dead_letters, operations):
         for router in module.ROUTERS:
             app.include_router(router)
-    app.router.middleware_stack = WritingDoor(app.router.middleware_stack, settings.max_request_bytes)
+    app.router.middleware_stack = WritingDoor(
+        app.router.middleware_stack, settings.max_request_bytes, settings.cors_origins
+    )
     return app
+
+
+def operation_id(route: APIRoute) -> str:
+    """Return a name that makes a good method of a generated client: `runs_list`, `dead_letters_replay`."""
+    resource = str(route.tags[0] if route.tags else "instance").replace(" ", "_")
+    return f"{resource}_{VERBS.get(route.name, route.name)}"
+
+
+def described(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI description, with the shapes that no route names as a model: of errors, and of events."""
+    if app.openapi_schema is None:
+        made = FastAPI.openapi(app)
+        place = "#/components/schemas/{model}"
+        bodies = Body.registry.values()
+        unnamed: list[type[Value]] = [Problem, EventsPart, *bodies]
+        _, shapes = models_json_schema([(kind, "serialization") for kind in unnamed], ref_template=place)
+        made["components"]["schemas"] = {**shapes["$defs"], **made["components"]["schemas"]}
+        describe_fields(made["components"]["schemas"])
+        made["tags"] = [{"name": name, "description": about} for name, about in descriptions()["tags"].items()]
+        for operation in (one for path in made["paths"].values() for one in path.values()):
+            if operation.get("security") and app.state.keys_optional:
+                operation["security"] = [{}, *operation["security"]]
+        made["components"]["schemas"] |= of_events(made["components"]["schemas"], bodies)
+    return app.openapi_schema or {}
+
+
+def of_events(shapes: Mapping[str, Any], bodies: Iterable[type[Body]]) -> dict[str, Any]:
+    """Return the shape of each kind of event, its envelope around its body; and `Event`, which is one of them."""
+    envelope, found = shapes[Event.__name__], dict[str, Any]()
+    for body in bodies:
+        name = f"{body.__name__}Event" + (f"V{body.version}" if body.version > 1 else "")
+        own = {
+            "kind": {"type": "string", "const": body.kind},
+            "version": {"type": "integer", "const": body.version},
+            "body": {"$ref": f"#/components/schemas/{body.__name__}"},
+        }
+        about = inspect.cleandoc(body.__doc__ or "").split("\n\n")[0]
+        found[name] = {**envelope, "title": name, "description": about, "properties": {**envelope["properties"], **own}}
+    told = [{"$ref": f"#/components/schemas/{name}"} for name in found]
+    about = "One event of a run: an envelope around a body. Kinds that this description does not know may come later."
+    return {**found, Event.__name__: {"title": Event.__name__, "description": about, "oneOf": told}}
+
+
+def describe_fields(shapes: dict[str, Any]) -> None:
+    """Give each field that has none the docstring below it, which pydantic would read in every process at its start;
+    else what `fields.toml` says of it."""
+    kinds = [Value]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        shape = shapes.get(kind.__name__, {})
+        for one in kind.__mro__ if shape else ():
+            told = docstrings_of(one) if issubclass(one, Value) else {}
+            describe(shape, {name: " ".join(docstring.split()) for name, docstring in told.items()})
+    table = descriptions()
+    for name, shape in shapes.items():
+        describe(shape, table.get(name, {}))
+        describe(shape, table["every"])
+
+
+@cache
+def descriptions() -> dict[str, dict[str, str]]:
+    """Return the tables of `fields.toml`."""
+    return tomllib.loads(files(__package__).joinpath("fields.toml").read_text("utf-8"))
+
+
+def describe(shape: Mapping[str, Any], told: Mapping[str, str]) -> None:
+    """Give each field of a shape that has no description the one that is told of it."""
+    for name, field in shape.get("properties", {}).items():
+        if name in told:
+            field.setdefault("description", told[name])
+
+
+def docstrings_of(kind: type) -> dict[str, str]:
+    """Return the docstrings of a class's own fields, by their names."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+    return {
+        field.target.id: told.value.value
+        for field, told in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(told, ast.Expr) and isinstance(told.value, ast.Constant) and isinstance(told.value.value, str)
+    }
 
 
 def serve(settings: Settings) -> None:
@@ -85,40 +194,6 @@ def serve(settings: Settings) -> None:
     require_free_port(settings.http_host, settings.http_port)
     require_key_beyond_loopback(settings)
     uvicorn.run(make_api(settings), host=settings.http_host, port=settings.http_port, **SERVED_BY)
-
-
-class Measured:
-    """Counts and times every request by its route. Plain ASGI, so that streams are not buffered."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        started, measured = time.perf_counter(), False
-
-        def measure(status: int) -> None:
-            nonlocal measured
-            if measured:
-                return
-            measured = True
-            labels = (getattr(scope.get("route"), "path", "unmatched"), scope["method"], str(status))
-            metrics.HTTP_REQUESTS.labels(*labels).inc()
-            metrics.HTTP_REQUEST_SECONDS.labels(*labels).observe(time.perf_counter() - started)
-
-        async def observed(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                measure(message["status"])
-            await send(message)
-
-        try:
-            await self._app(scope, receive, observed)
-        except Exception:
-            measure(500)
-            raise
 
 
 docs = APIRouter(include_in_schema=False)

@@ -13,7 +13,6 @@ from collections import defaultdict
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sluice.api.problems import problem
-from sluice.contracts.api import Problem
 from sluice.otel import metrics
 
 MOST_HEAD_BYTES = 81_920
@@ -157,7 +156,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Answer with a problem, unless an answer is under way already, and close."""
         begun = self.is_answering and (self.phase != "body" or self.cycle.response_started or self.pipeline)
         if not begun and not self.transport.is_closing():
-            answer = problem(status, Problem(code=code, message=message), {"Connection": "close"})
+            answer = problem(status, code, message, headers={"Connection": "close"})
             fields = [*self.server_state.default_headers, *answer.raw_headers]
             lines = b"".join(name + b": " + value + b"\r\n" for name, value in fields)
             self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + answer.body)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from sluice.api.access import Note, Operator, instance_of, request_span
+from sluice.api.access import Note, Operator, instance_of
+from sluice.api.lists import Cursor, paged, position, whole
 from sluice.api.problems import problems
+from sluice.contracts.api import Page
 from sluice.contracts.operations import dead_letters as values
 
 letters = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])
-replays = APIRouter(prefix="/v1/replays", tags=["dead letters"])
+replays = APIRouter(prefix="/v1/replays", tags=["replays"])
 ROUTERS = (letters, replays)
 
 Listed = Annotated[values.DeadLetterPage, Query()]
@@ -25,15 +28,17 @@ async def _body(request: Request) -> bytes:
 
 
 @letters.get("", responses=problems(503), summary="Letters one by one, the latest first")
-def some(request: Request, operator: Operator, wanted: Listed) -> list[values.DeadLetterSummary]:
-    """Return letters that meet every given filter; for the next page, `before` is the `position` of the last one."""
-    return list(instance_of(request).dead_letters.some(wanted, operator))
+def some(request: Request, operator: Operator, wanted: Listed) -> Page[values.DeadLetterSummary]:
+    """Return letters that meet every given filter."""
+    letters = instance_of(request).dead_letters
+    return paged(request, wanted.limit, lambda *part: letters.some(wanted.part(*part), operator), position)
 
 
 @letters.get("/groups", responses=problems(503), summary="What fails: a line per fingerprint")
-def groups(request: Request, operator: Operator, wanted: Listed) -> list[values.DeadLetterGroup]:
-    """Count letters that failed alike, each group with an example; paged like the letters."""
-    return list(instance_of(request).dead_letters.groups(wanted, operator))
+def groups(request: Request, operator: Operator, wanted: Listed) -> Page[values.DeadLetterGroup]:
+    """Count letters that failed alike, each group with an example."""
+    letters = instance_of(request).dead_letters
+    return paged(request, wanted.limit, lambda *part: letters.groups(wanted.part(*part), operator), position)
 
 
 @letters.post("/purge", responses=problems(409, 503, 507), summary="Empty many letters")
@@ -68,8 +73,7 @@ def replay(
     request: Request, letter_id: str, operator: Operator, force: bool = False, note: Note = ""
 ) -> values.Replayed:
     """Replay the event, under a new id only if it was edited. Recorded with who and when; the fourth needs `force`."""
-    with request_span(request, "POST /v1/dead-letters/replay"):
-        return instance_of(request).dead_letters.replay(letter_id, operator, note, force=force)
+    return instance_of(request).dead_letters.replay(letter_id, operator, note, force=force)
 
 
 @letters.delete("/{letter_id}", responses=problems(404, 409, 503, 507), summary="Empty one letter")
@@ -99,10 +103,11 @@ def begin(
 
 @replays.get("", responses=problems(503), summary="Bulk replays, the newest first")
 def every(
-    request: Request, operator: Operator, limit: Annotated[int, Query(ge=1, le=MOST)] = 50, before: str | None = None
-) -> list[values.ReplayView]:
-    """Return each replay with its progress; for the next page, `before` is the last id."""
-    return instance_of(request).dead_letters.latest_replays(operator, limit, before)
+    request: Request, operator: Operator, limit: Annotated[int, Query(ge=1, le=MOST)] = 50, cursor: Cursor = None
+) -> Page[values.ReplayView]:
+    """Return each replay with its progress."""
+    letters = instance_of(request).dead_letters
+    return paged(request, limit, lambda *part: letters.latest_replays(operator, *part), attrgetter("id"))
 
 
 @replays.get("/{replay_id}", name="one", responses=problems(404, 503), summary="How far one is")
@@ -112,9 +117,9 @@ def one_replay(request: Request, replay_id: str, operator: Operator) -> values.R
 
 
 @replays.get("/{replay_id}/actions", responses=problems(404, 503), summary="What operators did with one")
-def actions(request: Request, replay_id: str, operator: Operator) -> list[values.OperatorAction]:
+def actions(request: Request, replay_id: str, operator: Operator) -> Page[values.OperatorAction]:
     """Return who did what, when and why, in order."""
-    return list(instance_of(request).dead_letters.replay_actions(replay_id, operator))
+    return whole(instance_of(request).dead_letters.replay_actions(replay_id, operator))
 
 
 @replays.post("/{replay_id}/pause", responses=problems(404, 409, 503, 507), summary="Bring back no more for now")

@@ -10,10 +10,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from sluice.api.access import AnyCaller, Corpus, Note, Operator, instance_of, request_span
+from sluice.api.access import AnyCaller, Corpus, Note, Operator, instance_of
+from sluice.api.lists import paged, position, whole
 from sluice.api.problems import problems
+from sluice.api.requests import accepted
 from sluice.api.runs import IdempotencyKey
-from sluice.contracts.api import DocumentsRequest, DocumentText, RunAccepted
+from sluice.contracts.api import DocumentsRequest, DocumentText, Page, RunAccepted
 from sluice.contracts.errors import checked
 from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, Meant, NewEntry
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
@@ -36,11 +38,10 @@ def add(
 ) -> RunAccepted:
     """Chunk and index content, and crawl a bare URL. The run is finished when all of it can be found."""
     caller.may_touch(body.corpus)
-    service = instance_of(request).service
-    with request_span(request, "POST /v1/documents"):
-        return service.add_documents(
-            body, owner=caller.owner, by_operator=caller.role == "operator", idempotency_key=idempotency_key
-        )
+    instance, is_operator, key = instance_of(request), caller.role == "operator", idempotency_key
+    with instance.in_hand(caller.owner, key):
+        run = instance.service.add_documents(body, owner=caller.owner, by_operator=is_operator, idempotency_key=key)
+    return accepted(request, run)
 
 
 @documents.get(
@@ -60,8 +61,7 @@ def text(
     requests that no text of it be shown is refused (403), with the address where it can be read."""
     caller.may_touch(corpus)
     context = instance_of(request).context
-    with request_span(request, "GET /v1/documents/text"):
-        return read_document_text(context.readers, context.settings.trust, corpus, document_id, start_line, end_line)
+    return read_document_text(context.readers, context.settings.trust, corpus, document_id, start_line, end_line)
 
 
 @documents.delete(
@@ -74,8 +74,7 @@ def remove(request: Request, document_id: str, caller: AnyCaller, corpus: Corpus
     """Remove the document. The run is finished when no query finds it any more."""
     caller.may_touch(corpus)
     service = instance_of(request).service
-    with request_span(request, "DELETE /v1/documents"):
-        return service.remove_document(corpus, document_id, owner=caller.owner)
+    return accepted(request, service.remove_document(corpus, document_id, owner=caller.owner))
 
 
 @forgotten.delete(
@@ -103,8 +102,7 @@ def forget(
     if body is None:
         told = {"url": url, "url_prefix": url_prefix, "document_id": document_id, "run_id": run_id}
         body = checked(ForgetRequest, corpus=corpus, **told, submitted_by=submitted_by, keep_out=keep_out, note=note)
-    with request_span(request, "DELETE /v1/documents"):
-        return instance_of(request).forget.forget(body, operator)
+    return accepted(request, instance_of(request).forget.forget(body, operator))
 
 
 @forgotten.post("/forgotten/prove", responses=problems(503), summary="Is anything of it left?")
@@ -120,15 +118,15 @@ def count(request: Request, operator: Operator, body: ForgetRequest) -> Meant:
 
 
 @forgotten.get("/forgotten", responses=problems(503), summary="The negative list")
-def entries(request: Request, operator: Operator) -> list[ForgottenEntry]:
+def entries(request: Request, operator: Operator) -> Page[ForgottenEntry]:
     """Return the entries that keep documents out, the latest first."""
-    return list(instance_of(request).forget.entries(operator))
+    return whole(instance_of(request).forget.entries(operator))
 
 
 @forgotten.post("/forgotten", responses=problems(503, 507), summary="Keep something out")
-def keep_out(request: Request, operator: Operator, body: NewEntry) -> list[ForgottenEntry]:
+def keep_out(request: Request, operator: Operator, body: NewEntry) -> Page[ForgottenEntry]:
     """Put it on the negative list. Documents in the corpus stay (`DELETE /v1/documents` removes them)."""
-    return list(instance_of(request).forget.keep_out(body, operator))
+    return whole(instance_of(request).forget.keep_out(body, operator))
 
 
 @forgotten.delete("/forgotten/{entry_id}", responses=problems(404, 503, 507), summary="Let something in again")
@@ -138,9 +136,10 @@ def allow(request: Request, entry_id: str, operator: Operator, note: Note = "") 
 
 
 @quarantine.get("", responses=problems(503), summary="Chunks that the guard holds back, the latest first")
-def some(request: Request, operator: Operator, wanted: Listed) -> list[QuarantinedChunk]:
-    """Return chunks that meet every given filter; for the next page, `before` is the `position` of the last one."""
-    return list(instance_of(request).quarantine.some(wanted, operator))
+def some(request: Request, operator: Operator, wanted: Listed) -> Page[QuarantinedChunk]:
+    """Return chunks that meet every given filter."""
+    held = instance_of(request).quarantine
+    return paged(request, wanted.limit, lambda *part: held.some(wanted.part(*part), operator), position)
 
 
 @quarantine.get("/{held_id}", responses=problems(404, 503), summary="One chunk with its text")
@@ -154,8 +153,7 @@ def one(request: Request, held_id: str, operator: Operator) -> QuarantinedText:
 )
 def release(request: Request, held_id: str, operator: Operator, note: Note = "") -> Released:
     """Let the chunk through; recorded with who, when and why. A run indexes it unless `waits_for` names an obstacle."""
-    with request_span(request, "POST /v1/quarantine/release"):
-        return instance_of(request).quarantine.release(held_id, operator, note)
+    return instance_of(request).quarantine.release(held_id, operator, note)
 
 
 @quarantine.post("/{held_id}/purge", responses=problems(404, 409, 503, 507), summary="Remove a chunk's text")

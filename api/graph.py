@@ -10,9 +10,11 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from sluice.api.access import AnyCaller, Corpus, Operator, WholeCaller, instance_of, request_span
+from sluice.api.access import AnyCaller, Corpus, Operator, WholeCaller, instance_of
+from sluice.api.lists import whole
 from sluice.api.problems import problems
-from sluice.contracts.api import RunAccepted
+from sluice.api.requests import accepted
+from sluice.contracts.api import Page, RunAccepted
 from sluice.contracts.graph import api
 from sluice.contracts.graph.model import EdgeType
 from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS
@@ -33,8 +35,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 def query(request: Request, body: api.CypherRequest, caller: AnyCaller) -> api.CypherResult:
     """Answer MATCH, WHERE, WITH, UNWIND of a parameter, RETURN, ORDER BY, SKIP and LIMIT; nothing that writes. A query
     that cannot be read is refused (400), and the message names line and column."""
-    with request_span(request, "POST /v1/graph/query"):
-        return instance_of(request).graph.query(body, caller)
+    return instance_of(request).graph.query(body, caller)
 
 
 @graph.get("/nearest", responses=problems(404, 503, 504), summary="Documents near to a question")
@@ -46,8 +47,7 @@ def nearest(
     top_k: Annotated[int, Query(ge=1, le=100)] = 8,
 ) -> api.NearestDocuments:
     """Search the vector index of the instance's Neo4j or Memgraph; add the documents that the found ones link to."""
-    with request_span(request, "GET /v1/graph/nearest"):
-        return instance_of(request).graph.nearest(corpus, question, caller, top_k=top_k)
+    return instance_of(request).graph.nearest(corpus, question, caller, top_k=top_k)
 
 
 @graph.get("/neighbours/{node_id:path}", responses=problems(404, 503), summary="What is next to a node")
@@ -69,10 +69,9 @@ def neighbours(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
 ) -> api.Neighbours:
     """Return the surest edges first. A name that means several nodes is refused (422), and the remedy lists them."""
-    with request_span(request, "GET /v1/graph/neighbours"):
-        return instance_of(request).graph.neighbours(
-            corpus, node_id, caller, direction=direction, types=tuple(edge or ()), limit=limit, kind=kind
-        )
+    return instance_of(request).graph.neighbours(
+        corpus, node_id, caller, direction=direction, types=tuple(edge or ()), limit=limit, kind=kind
+    )
 
 
 @graph.get("/linked", responses=problems(404, 503), summary="Documents linked to a failing test of a module")
@@ -94,8 +93,7 @@ def linked(
 ) -> api.Linked:
     """Return the tests that touch the module, and the documents that are linked to these tests, each with the path that
     leads to it. Pages, code and tests are ranked apart: the best of each has the score 1."""
-    with request_span(request, "GET /v1/graph/linked"):
-        return instance_of(request).graph.linked(corpus, module, caller, failing=failing, top_k=top_k, kind=kind)
+    return instance_of(request).graph.linked(corpus, module, caller, failing=failing, top_k=top_k, kind=kind)
 
 
 @graph.get("/status", responses=problems(404, 503), summary="How the graph of a corpus stands")
@@ -105,16 +103,15 @@ def status(request: Request, caller: AnyCaller, corpus: Corpus = "default") -> a
 
 
 @graph.get("", responses=problems(503), summary="How the graph of each corpus stands")
-def every(request: Request, caller: AnyCaller) -> list[api.GraphStatus]:
+def every(request: Request, caller: AnyCaller) -> Page[api.GraphStatus]:
     """Return `/v1/graph/status` of each corpus that the key may see and that has a graph."""
-    return instance_of(request).graph.every(caller)
+    return whole(instance_of(request).graph.every(caller))
 
 
 @graph.post("/prove", responses=problems(404, 503), summary="Does the graph hold what its documents say?")
 def prove(request: Request, body: api.RebuildRequest, caller: Operator) -> api.GraphProof:
     """Read every document of the index anew and compare; changes nothing. Takes about as long as a rebuild."""
-    with request_span(request, "POST /v1/graph/prove"):
-        return instance_of(request).graph.prove(body.corpus, caller)
+    return instance_of(request).graph.prove(body.corpus, caller)
 
 
 @graph.post(
@@ -126,8 +123,7 @@ def prove(request: Request, body: api.RebuildRequest, caller: Operator) -> api.G
 def rebuild(request: Request, body: api.RebuildRequest, caller: Operator) -> RunAccepted:
     """Begin a rebuild; the graph answers meanwhile. If `graph_sha256` of the status is the same when the run is
     finished, the graph that was kept up document by document equalled the rebuilt one."""
-    with request_span(request, "POST /v1/graph/rebuild"):
-        return instance_of(request).graph.rebuild(body.corpus, caller)
+    return accepted(request, instance_of(request).graph.rebuild(body.corpus, caller))
 
 
 @health.get("/health/neo4j", responses=RESPONSES, summary="Does the graph server answer?")

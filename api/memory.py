@@ -10,9 +10,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import StreamingResponse
 
-from sluice.api.access import AnyCaller, Operator, instance_of, request_span
-from sluice.api.problems import problems, problems_of_stream
-from sluice.contracts.api import RunAccepted
+from sluice.api.access import AnyCaller, Operator, instance_of
+from sluice.api.lists import whole
+from sluice.api.problems import problems
+from sluice.contracts.api import Page, RunAccepted
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.memory import api as values
 from sluice.contracts.memory.learning import FeatureLearning, LearningId, LearningState
@@ -54,17 +55,15 @@ def record(request: Request, body: values.IterationSubmission, caller: AnyCaller
     """Record an iteration. The next prompt has it at once; recall finds it in the index when the run is finished. Its
     content identifies it: the same submission again gives the same entry, and no second run. Without a run the queues
     have no room now, and the index catches up later."""
-    with request_span(request, "POST /v1/memory/iterations"):
-        memory = instance_of(request).memory.of(body.project, caller)
-        return memory.record(body.feature, body.data, format=body.format, context=body.context)
+    memory = instance_of(request).memory.of(body.project, caller)
+    return memory.record(body.feature, body.data, format=body.format, context=body.context)
 
 
 @router.post("/learnings", status_code=202, responses=problems(409, 413, 503, 507), summary="Add a learning")
 def learn(request: Request, body: values.LearningRequest, caller: AnyCaller) -> values.LearningResult:
     """Add a learning. One that repeats an earlier one is counted there; a near one that differs is kept beside it."""
-    with request_span(request, "POST /v1/memory/learnings"):
-        memory = instance_of(request).memory.of(body.project, caller)
-        return memory.learn(body.feature, body.text, body.reason, body.source, body.iteration, body.task_id)
+    memory = instance_of(request).memory.of(body.project, caller)
+    return memory.learn(body.feature, body.text, body.reason, body.source, body.iteration, body.task_id)
 
 
 @router.patch(
@@ -78,8 +77,7 @@ def patch(
     feature: Feature,
 ) -> FeatureLearning:
     """Change what the body names. `reviewed` says that somebody looked at it, never that it is true."""
-    with request_span(request, "PATCH /v1/memory/learnings"):
-        return memory.patch(feature, learning_id, body)
+    return memory.patch(feature, learning_id, body)
 
 
 @router.put("/learnings", responses=problems(), summary="Refused: learnings are not replaced in bulk")
@@ -104,8 +102,7 @@ def learnings(
     state: Annotated[LearningState | None, Query(description="Only those; without it all")] = None,
 ) -> values.Learnings:
     """Return the learnings, newest last, and the undecided pairs that differ."""
-    with request_span(request, "GET /v1/memory/learnings"):
-        return memory.learnings(feature, state=state, task_id=task_id)
+    return memory.learnings(feature, state=state, task_id=task_id)
 
 
 @router.get("/recall", responses=problems(503), summary="What memory holds on a question")
@@ -119,11 +116,15 @@ def recall(
 ) -> values.Recall:
     """Return iterations and learnings of this feature alone, best first. While the index is unavailable, words are
     compared with the journal itself: `searched` says so."""
-    with request_span(request, "GET /v1/memory/recall"):
-        return memory.recall(feature, query, top_k, task_id)
+    return memory.recall(feature, query, top_k, task_id)
 
 
-@router.post("/prompt", responses=problems(503, 507), summary="A block for the next iteration's prompt, recorded")
+@router.post(
+    "/prompt",
+    name="record_prompt",
+    responses=problems(503, 507),
+    summary="A block for the next iteration's prompt, recorded",
+)
 @router.get("/prompt", responses=problems(503), summary="A block for the next iteration's prompt, not recorded")
 def prompt(
     request: Request,
@@ -139,8 +140,7 @@ def prompt(
     POST records the printed lines, so that an agent that only repeats them has learned nothing new: the same block for
     the same iteration and session once. GET writes nothing."""
     wanted = {"iteration_number": iteration, "session_id": session, "task_id": task_id, "query": query}
-    with request_span(request, f"{request.method} /v1/memory/prompt"):
-        return memory.prompt(feature, max_tokens=max_tokens, records=request.method == "POST", **wanted)
+    return memory.prompt(feature, max_tokens=max_tokens, records=request.method == "POST", **wanted)
 
 
 @router.get("/status", responses=problems(503), summary="How a project's memory fares")
@@ -150,9 +150,9 @@ def status(memory: Memory) -> values.RagStatus:
 
 
 @router.get("/features", responses=problems(503), summary="The features that have a journal")
-def features(memory: Memory) -> list[str]:
+def features(memory: Memory) -> Page[str]:
     """Return the features of the project that the key may touch, sorted."""
-    return list(memory.features())
+    return whole(memory.features())
 
 
 @router.post("/undo", responses=problems(404, 503, 507), summary="Take back that a text repeats a learning")
@@ -161,17 +161,15 @@ def undo(
     memory: OperatedMemory,
     feature: Feature,
     entry_id: Annotated[str, Query(min_length=1, max_length=100, description="The journal's entry that counted it")],
-) -> list[FeatureLearning]:
+) -> Page[FeatureLearning]:
     """Make the text a learning of its own. The answer holds it, unless an equal one stands already."""
-    with request_span(request, "POST /v1/memory/undo"):
-        return memory.undo(feature, entry_id)
+    return whole(memory.undo(feature, entry_id))
 
 
 @router.post("/prune", responses=problems(404, 503, 507), summary="Put aside what nothing came of")
-def prune(request: Request, memory: OperatedMemory, feature: Feature) -> list[FeatureLearning]:
+def prune(request: Request, memory: OperatedMemory, feature: Feature) -> Page[FeatureLearning]:
     """Put aside old learnings that a rule found once and that nobody used or reviewed. A review brings them back."""
-    with request_span(request, "POST /v1/memory/prune"):
-        return memory.prune(feature)
+    return whole(memory.prune(feature))
 
 
 @router.post(
@@ -184,17 +182,15 @@ def rebuild(
     request: Request,
     memory: OperatedMemory,
     feature: Annotated[FeatureName | None, Query(description="This one alone; without it all")] = None,
-) -> list[RunAccepted]:
+) -> Page[RunAccepted]:
     """Begin runs that send what the index lacks and remove its surplus; none where it lacks nothing."""
-    with request_span(request, "POST /v1/memory/rebuild"):
-        return memory.rebuild(feature)
+    return whole(memory.rebuild(feature))
 
 
 @router.get("/proof", responses=problems(404, 503), summary="Is what is held what the journal says?")
 def prove(request: Request, memory: Memory, feature: Feature) -> values.MemoryProof:
     """Compare the state in memory and the documents of the index with the journal as read anew, id by id."""
-    with request_span(request, "GET /v1/memory/proof"):
-        return memory.prove(feature)
+    return memory.prove(feature)
 
 
 @router.delete(
@@ -203,10 +199,9 @@ def prove(request: Request, memory: Memory, feature: Feature) -> values.MemoryPr
     responses=problems(503, 507),
     summary="Remove collections that no journal stands behind",
 )
-def drop_orphans(request: Request, memory: OperatedMemory) -> list[str]:
+def drop_orphans(request: Request, memory: OperatedMemory) -> Page[str]:
     """Empty the orphans of this project alone, and return their names; `status` lists them before."""
-    with request_span(request, "DELETE /v1/memory/orphans"):
-        return list(memory.drop_orphans())
+    return whole(memory.drop_orphans())
 
 
 @router.get(
@@ -214,7 +209,7 @@ def drop_orphans(request: Request, memory: OperatedMemory) -> list[str]:
     response_class=JsonLines,
     responses={
         200: {"content": {LINES: {"schema": {"type": "string"}}}, "description": "The journal's entries"},
-        **problems_of_stream(503),
+        **problems(503),
     },
     summary="Everything in a feature's journal",
 )

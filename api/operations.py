@@ -7,37 +7,37 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from sluice.api.access import AnyCaller, InstanceOperator, Note, Operator, WholeCaller, instance_of, request_span
-from sluice.api.problems import MEANINGS, problems, problems_of_stream
-from sluice.contracts.api import DefenceView, Health, Problem, StageView
+from sluice.api.access import AnyCaller, InstanceOperator, Note, Operator, WholeCaller, instance_of
+from sluice.api.lists import whole
+from sluice.api.problems import problems
+from sluice.contracts.api import DefenceView, Health, Page, StageView
 from sluice.contracts.event import Queue
 from sluice.contracts.ingest import HostView
 from sluice.contracts.learning import control
 from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.otel.metrics import negotiate_metrics
-from sluice.workers.service.instance import MOST_DAYS, check_health
+from sluice.workers.service.instance import MOST_DAYS, NEEDED, check_health
 from sluice.workers.service.learning.control import AbReport, lift_defence, list_defences, pin_defence
 from sluice.workers.service.learning.evaluation import By, Evaluation, Rebuilt, evaluate
 from sluice.workers.service.runs import GateProfile, list_profiles
 
 health = APIRouter(tags=["operations"])
 stages = APIRouter(prefix="/v1/stages", tags=["stages"])
-crawled = APIRouter(prefix="/v1/hosts", tags=["operations"])
+crawled = APIRouter(prefix="/v1/hosts", tags=["hosts"])
 flags = APIRouter(prefix="/v1/flags", tags=["flags"])
-outcomes = APIRouter(prefix="/v1/evaluation", tags=["operations"])
+outcomes = APIRouter(prefix="/v1/evaluation", tags=["evaluation"])
 defences = APIRouter(prefix="/v1/defences", tags=["defences"])
-profiles = APIRouter(prefix="/v1/profiles", tags=["operations"])
+profiles = APIRouter(prefix="/v1/profiles", tags=["profiles"])
 rollouts = APIRouter(prefix="/v1/rollouts", tags=["rollouts"])
 ROUTERS = (defences, flags, outcomes, profiles, rollouts, stages, crawled, health)
 
 HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
-    500: {"model": Problem, "description": MEANINGS[500]},
+    **problems(),
     503: {"model": Health, "description": "A part is not well"},
 }
 
@@ -50,13 +50,27 @@ def healthz(request: Request, response: Response, caller: WholeCaller) -> Health
     return health if caller else health.without_facts()
 
 
+@health.get("/livez", summary="Does the process answer?")
+async def livez() -> dict[str, bool]:
+    """Return at once, whatever the state of the other parts."""
+    return {"ok": True}
+
+
+@health.get("/readyz", responses=HEALTH_RESPONSES, summary="Can it take requests?")
+def readyz(request: Request, response: Response) -> Health:
+    """Check broker, ledger and disk alone: a worker that is missing makes answers late, and no request fail."""
+    health = check_health(instance_of(request).context, NEEDED)
+    response.status_code = 200 if health.ok else 503
+    return health.without_facts()
+
+
 @health.get(
     "/metrics",
     responses={
         200: {
             "content": {kind: {"schema": {"type": "string"}} for kind in ("text/plain", "application/openmetrics-text")}
         },
-        **problems_of_stream(),
+        **problems(),
     },
     response_class=Response,
     summary="Prometheus metrics of all processes",
@@ -68,9 +82,9 @@ def metrics(request: Request, _caller: InstanceOperator) -> Response:
 
 
 @stages.get("", name="every", responses=problems(503), summary="Every stage: what waits, and whether it is paused")
-def every_stage(request: Request, _operator: InstanceOperator) -> list[StageView]:
+def every_stage(request: Request, _operator: InstanceOperator) -> Page[StageView]:
     """Return the stages in the order of the pipeline."""
-    return instance_of(request).context.ledger.stages()
+    return whole(instance_of(request).context.ledger.stages())
 
 
 @stages.post("/{stage}/pause", responses=problems(503, 507), summary="Stop handing out work of a stage")
@@ -79,31 +93,31 @@ def pause(
     stage: Queue,
     operator: InstanceOperator,
     why: Annotated[str, Query(min_length=1, max_length=1_000)],
-) -> list[StageView]:
+) -> Page[StageView]:
     """Pause a stage: its events stay ready until it is resumed; those in hand finish. Recorded with who and when."""
     ledger = instance_of(request).context.ledger
     ledger.pause(stage, why, operator=operator.owner)
-    return ledger.stages()
+    return whole(ledger.stages())
 
 
 @stages.post("/{stage}/resume", responses=problems(503, 507), summary="Go on with a stage")
-def resume(request: Request, stage: Queue, operator: InstanceOperator) -> list[StageView]:
+def resume(request: Request, stage: Queue, operator: InstanceOperator) -> Page[StageView]:
     """End a pause, the circuit breaker's too. Recorded with who and when."""
     ledger = instance_of(request).context.ledger
     ledger.resume(stage, operator=operator.owner)
-    return ledger.stages()
+    return whole(ledger.stages())
 
 
-@crawled.get("", responses=problems(503), summary="What the crawl did to each host")
+@crawled.get("", name="every", responses=problems(503), summary="What the crawl did to each host")
 def hosts(
     request: Request,
     _operator: InstanceOperator,
     days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 1,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
-) -> list[HostView]:
+) -> Page[HostView]:
     """Return requests, success, refusals, bytes and render share by host, busiest first; UTC days, today included."""
     since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
-    return list(instance_of(request).context.host_stats.top(limit, since))
+    return whole(instance_of(request).context.host_stats.top(limit, since))
 
 
 SHOWN = timedelta(days=7)
@@ -111,32 +125,32 @@ SHOWN = timedelta(days=7)
 
 
 @flags.get("", responses=problems(503), summary="Every flag, and who decides it")
-def every(request: Request, caller: AnyCaller) -> Sequence[control.FlagState]:
+def every(request: Request, caller: AnyCaller) -> Page[control.FlagState]:
     """Return every flag as this server sees it: kill switch before policy, environment, stored value, default."""
-    return instance_of(request).flags.states(caller)
+    return whole(instance_of(request).flags.states(caller))
 
 
 @flags.get("/{name}/history", responses=problems(404, 503), summary="What operators did to a flag")
-def history(request: Request, name: str, operator: Operator) -> Sequence[OperatorAction]:
+def history(request: Request, name: str, operator: Operator) -> Page[OperatorAction]:
     """Return who did what, when and why, the first one first."""
-    return instance_of(request).flags.history(name)
+    return whole(instance_of(request).flags.history(name))
 
 
 @flags.put("/{name}", responses=problems(404, 409, 503), summary="Switch a flag on or off")
 def put(request: Request, name: str, body: control.FlagRequest, operator: Operator) -> control.FlagResult:
     """Change a flag; takes effect within a second, everywhere. Off for search or crawl cancels what waits for it."""
-    with request_span(request, "PUT /v1/flags"):
-        return instance_of(request).flags.change(name, body.action, operator, body.note)
+    return instance_of(request).flags.change(name, body.action, operator, body.note)
 
 
 @flags.delete("/{name}", responses=problems(404, 503), summary="Take back what is stored of a flag")
 def reset(request: Request, name: str, operator: Operator, note: Note = "") -> control.FlagResult:
     """Remove the flag's kill switch and stored value: policy, environment or default decide then."""
-    with request_span(request, "DELETE /v1/flags"):
-        return instance_of(request).flags.change(name, "reset", operator, note)
+    return instance_of(request).flags.change(name, "reset", operator, note)
 
 
-@outcomes.get("", responses=problems(503), summary="How the runs did: satisfaction, cost, latency, freshness")
+@outcomes.get(
+    "", name="one", responses=problems(503), summary="How the runs did: satisfaction, cost, latency, freshness"
+)
 def evaluation(
     request: Request,
     _operator: InstanceOperator,
@@ -157,17 +171,17 @@ def rebuild(request: Request, _operator: InstanceOperator) -> Rebuilt:
 
 
 @profiles.get("", name="every", responses=problems(503), summary="The profiles of the gate")
-def every_profile(request: Request, _caller: AnyCaller) -> list[GateProfile]:
+def every_profile(request: Request, _caller: AnyCaller) -> Page[GateProfile]:
     """Return name, version, hash and thresholds of each profile."""
-    return list_profiles(instance_of(request).context)
+    return whole(list_profiles(instance_of(request).context))
 
 
 @defences.get(
     "", name="every", responses=problems(503), summary="Every defence of the gate, and whether it has stepped back"
 )
-def every_defence(request: Request, _operator: InstanceOperator) -> list[DefenceView]:
+def every_defence(request: Request, _operator: InstanceOperator) -> Page[DefenceView]:
     """Return them by name and profile, with what their latest windows showed."""
-    return list_defences(instance_of(request).context.ledger)
+    return whole(list_defences(instance_of(request).context.ledger))
 
 
 @defences.delete("/{name}", responses=problems(404, 409, 503, 507), summary="End a step back before it heals")
@@ -178,23 +192,23 @@ def lift(
     profile: Annotated[str | None, Query(max_length=32)] = None,
     corpus: Annotated[str | None, Query(max_length=63)] = None,
     note: Annotated[str, Query(max_length=1_000)] = "",
-) -> list[DefenceView]:
+) -> Page[DefenceView]:
     """End the steps back in a profile and a corpus, or all. Their windows begin anew. Recorded with who, when, why."""
-    return list(lift_defence(instance_of(request).context, name, operator.owner, profile, note, corpus))
+    return whole(lift_defence(instance_of(request).context, name, operator.owner, profile, note, corpus))
 
 
 @defences.put("/{name}", responses=problems(409, 503, 507), summary="Hold a defence on or off")
 def pin(
     request: Request, name: control.DefenceName, operator: InstanceOperator, body: control.DefencePin
-) -> list[DefenceView]:
+) -> Page[DefenceView]:
     """Hold a defence for a profile, a corpus or both, whatever the outcomes. Recorded with who, when and why."""
-    return list(pin_defence(instance_of(request).context, name, body, operator.owner))
+    return whole(pin_defence(instance_of(request).context, name, body, operator.owner))
 
 
 @rollouts.get("", responses=problems(503), summary="Every model that was tried, the active one first")
-def some(request: Request, operator: InstanceOperator) -> list[control.Rollout]:
+def some(request: Request, operator: InstanceOperator) -> Page[control.Rollout]:
     """Return the rollout of each model, with every step."""
-    return list(instance_of(request).rollouts.all())
+    return whole(instance_of(request).rollouts.all())
 
 
 @rollouts.post("", responses=problems(404, 409, 503), summary="Try a model, promote it, or end its part")

@@ -6,16 +6,32 @@ import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
-from typing import Annotated
+from functools import partial
+from operator import attrgetter
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from pydantic import AfterValidator
 from starlette.concurrency import run_in_threadpool
 
-from sluice.api.access import AnyCaller, instance_of, request_span
-from sluice.api.problems import problems, problems_of_stream
-from sluice.contracts.api import ENDED, FeedbackRequest, GateRequest, RunAccepted, RunKind, RunStatus, RunView
+from sluice.api.access import AnyCaller, instance_of
+from sluice.api.lists import Cursor, paged
+from sluice.api.problems import problems
+from sluice.api.requests import accepted
+from sluice.contracts.api import (
+    ENDED,
+    EventsPart,
+    FeedbackRequest,
+    GateRequest,
+    Page,
+    RunAccepted,
+    RunKind,
+    RunStatus,
+    RunView,
+)
+from sluice.contracts.base import Moment
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.retrieval import Query as DirectQuery
 from sluice.contracts.retrieval import Retrieval
@@ -36,9 +52,26 @@ UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _POSITION = re.compile(r"[0-9]{1,18}")
 """A position in the ledger, which fits 64 bits."""
 
+_QUOTED = re.compile(r'"((?:[^"\\]|\\["\\])*)"')
+
+
+def bare(key: str | None) -> str | None:
+    """Return an idempotency key without the quotes that the draft has around it (a string of RFC 9651)."""
+    quoted = _QUOTED.fullmatch(key.strip()) if key else None
+    found = re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else key
+    if found == "":
+        raise ValueError("is empty")
+    return found
+
+
 IdempotencyKey = Annotated[
     str | None,
-    Header(alias="Idempotency-Key", max_length=200, description="The same key and body never start a second run"),
+    Header(
+        alias="Idempotency-Key",
+        max_length=200,
+        description="The same key and body never start a second run. Kept as long as the run; in quotes or bare",
+    ),
+    AfterValidator(bare),
 ]
 
 Follow = Annotated[bool, Query(description="Go on behind the run's end, for `ResponseJudged` and `AnswerStale`")]
@@ -69,16 +102,15 @@ async def ask(
     if body.memory is not None:
         instance.memory.of(body.memory.project, caller).require_access(body.memory.feature)
     with instance.announcements.place(caller.owner) if body.wait else nullcontext():
-        with request_span(request, "POST /v1/gate"):
-            accepted = await run_in_threadpool(
-                instance.service.ask, body, owner=caller.owner, idempotency_key=idempotency_key
-            )
+        with instance.in_hand(caller.owner, idempotency_key):
+            ask = partial(instance.service.ask, body, owner=caller.owner, idempotency_key=idempotency_key)
+            run = accepted(request, await run_in_threadpool(ask))
         if body.wait:
             seconds = (body.deadline_seconds or instance.settings.gate.deadline_seconds) + GRACE_SECONDS
-            view = await _finished(request, accepted.run_id, seconds)
+            view = await _finished(request, run.run_id, seconds)
             if view is not None:
                 return Response(view.model_dump_json(), media_type="application/json")
-    return JSONResponse(accepted.model_dump(mode="json"), status_code=202)
+    return JSONResponse(run.model_dump(mode="json"), status_code=202)
 
 
 @runs.get("/runs", responses=problems(503), summary="Recent runs, newest first")
@@ -88,10 +120,17 @@ def recent(
     corpus: str | None = None,
     status: RunStatus | None = None,
     kind: RunKind | None = None,
+    owner: str | None = None,
+    since: Annotated[Moment | None, Query(description="Created then or later")] = None,
+    until: Annotated[Moment | None, Query(description="Created before")] = None,
+    q: Annotated[str | None, Query(min_length=2, max_length=200, description="Text in the question")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
-) -> list[service.RunSummary]:
+    cursor: Cursor = None,
+) -> Page[service.RunSummary]:
     """Return short views of the runs whose corpora the caller may touch."""
-    return instance_of(request).runs.recent(caller, corpus, status, limit, kind)
+    told: dict[str, Any] = {"corpus": corpus, "status": status, "owner": owner, "kind": kind}
+    some = partial(instance_of(request).runs.recent, caller, since=since, until=until, text=q, **told)
+    return paged(request, limit, some, attrgetter("run_id"))
 
 
 @runs.get("/runs/{run_id}", responses=problems(404, 503), summary="One run")
@@ -133,13 +172,15 @@ def position_behind(
     run_id: str,
     caller: AnyCaller,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+    after: Annotated[str | None, Query(max_length=100, description="As `Last-Event-ID`, which it precedes")] = None,
 ) -> int:
-    """Return the position after which a stream begins. Runs before the stream starts, so that an error has a status:
-    `NotFound` for a run that the caller may not see, `InvalidInput` for a `Last-Event-ID` that no stream has given."""
+    """Return the position after which the events begin. Runs before a stream starts, so that an error has a status:
+    `NotFound` for a run that the caller may not see, `InvalidInput` for an id that no stream has given."""
     instance_of(request).runs.one(run_id, caller)
-    if last_event_id and not _POSITION.fullmatch(last_event_id):
-        raise InvalidInput("Last-Event-ID", "no id of an event", "send back the id of the last event received")
-    return int(last_event_id or 0)
+    field, told = ("Last-Event-ID", last_event_id) if after is None else ("after", after)
+    if told and not _POSITION.fullmatch(told):
+        raise InvalidInput(field, "no id of an event", "send back the id of the last event received")
+    return int(told or 0)
 
 
 async def follower(request: Request, caller: AnyCaller) -> AsyncIterator[None]:
@@ -153,16 +194,31 @@ async def follower(request: Request, caller: AnyCaller) -> AsyncIterator[None]:
     dependencies=[Depends(follower)],
     response_class=EventStream,
     responses={
-        200: {"content": {EventStream.media_type: {"schema": {"type": "string"}}}, "description": "The stream"},
-        **problems_of_stream(404, 429, 503),
+        200: {
+            "description": "The stream, each of whose messages holds an `Event`; or, as JSON, a part of it",
+            "content": {
+                EventStream.media_type: {"schema": {"type": "string", "contentMediaType": "application/json"}},
+                "application/json": {"schema": {"$ref": f"#/components/schemas/{EventsPart.__name__}"}},
+            },
+        },
+        **problems(404, 429, 503),
     },
     summary="The run's events, as they happen",
 )
 async def events(
-    request: Request, run_id: str, seen: Annotated[int, Depends(position_behind)], follow: Follow = False
+    request: Request,
+    run_id: str,
+    seen: Annotated[int, Depends(position_behind)],
+    follow: Follow = False,
+    format: Annotated[Literal["stream", "json"], Query(description="`json`: the next events, at once")] = "stream",
+    wait: Annotated[float, Query(ge=0, le=60, description="Seconds to wait for one, with `format=json`")] = 0,
 ) -> Response:
     """Stream the run's events in order, from the beginning or after `Last-Event-ID`, until it has ended and all that is
-    recorded was told. With `follow` the stream goes on: `ResponseJudged` and `AnswerStale` may come much later."""
+    recorded was told. With `follow` the stream goes on: `ResponseJudged` and `AnswerStale` may come much later. With
+    `format=json` the answer is the next part of the same, after at most `wait` seconds (long polling)."""
+    if format == "json":
+        part = await _part(request, run_id, seen, wait, follow=follow)
+        return Response(part.model_dump_json(), media_type="application/json")
     return EventStream(_told(instance_of(request), run_id, seen, follow=follow), headers=UNBUFFERED)
 
 
@@ -201,6 +257,24 @@ async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> 
                 await service.news_or_patience(news, pause)
 
 
+async def _part(request: Request, run_id: str, seen: int, wait: float, *, follow: bool) -> EventsPart:
+    """Return the next events, as soon as there is one, the run has ended, or `wait` seconds have passed."""
+    instance, deadline, pause = instance_of(request), time.monotonic() + wait, service.PATIENCE_SECONDS
+    ledger = instance.context.ledger
+    with instance.announcements.of(run_id) as news:
+        while True:
+            is_ended = await run_in_threadpool(ledger.status_of, run_id) in ENDED  # first: its end is an event too
+            found = await run_in_threadpool(ledger.events_after, run_id, seen, EVENTS_AT_ONCE)
+            left = deadline - time.monotonic()
+            if found or (is_ended and not follow) or left <= 0 or await request.is_disconnected():
+                told = tuple(event for _, event in found)
+                last = found[-1][0] if found else seen
+                is_last = is_ended and len(found) < EVENTS_AT_ONCE
+                return EventsPart(data=told, last_event_id=str(last), has_ended=is_last)
+            await service.news_or_patience(news, min(pause, left))
+            pause = min(2 * pause, service.LONGEST_PATIENCE_SECONDS)
+
+
 async def _finished(request: Request, run_id: str, seconds: float) -> RunView | None:
     instance, deadline = instance_of(request), time.monotonic() + seconds
     ledger, pause = instance.context.ledger, service.PATIENCE_SECONDS
@@ -225,6 +299,5 @@ async def query(request: Request, body: DirectQuery, caller: AnyCaller) -> Respo
     """Return ranked chunks with every score, rank and source, and their generation. With `minimum_journal_offset` the
     reply waits for a generation that covers the offset; one that the journal does not have is refused at once (422)."""
     caller.may_touch(body.corpus)
-    with request_span(request, "POST /v1/query"):
-        raw = await instance_of(request).query_pool.ask(body, current_traceparent())
+    raw = await instance_of(request).query_pool.ask(body, current_traceparent())
     return Response(raw, media_type="application/json")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -143,15 +143,17 @@ def print_shown(shown: Shown, *, as_json: bool) -> None:
         raise typer.Exit(shown.exit_code)
 
 
-def table(title: str, found: Sequence[Any], *columns: Column, limit: int | None = None) -> Shown:
-    """Make a table with a row for each of `found`. With `limit` rows, it prints the option that shows the next page."""
+def table(title: str, found: Any, *columns: Column) -> Shown:
+    """Make a table with a row for each of `found`: a sequence, or a part of a list of the HTTP interface. Where the
+    list goes on, it prints the option that shows the next part."""
+    rows, cursor = getattr(found, "data", found), getattr(found, "next_cursor", None)
 
     def draw() -> None:
-        print_rows(title, found, *columns)
-        if len(found) == limit:
-            say(f"more: --before {found[-1].position}")
+        print_rows(title, rows, *columns)
+        if cursor:
+            say(f"more: --cursor {cursor}")
 
-    return Shown(found, draw)
+    return Shown(rows, draw)
 
 
 def print_rows(title: str, found: Iterable[Any], *columns: Column) -> None:
@@ -204,6 +206,12 @@ def moment(told: str) -> datetime:
     except ValueError as error:
         raise typer.BadParameter(f"{told!r} is no moment: say 30d, 2h or 2026-01-31T12:00") from error
     return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def ahead(told: str) -> datetime:
+    """Parse a moment to come: in so long (`90d`), or as `moment` does."""
+    at, now = moment(told), datetime.now(UTC)
+    return now + (now - at) if _AGO.fullmatch(told) else at
 
 
 def ask_first(question: str, *, yes: bool) -> None:

@@ -12,7 +12,7 @@ import json
 import os
 import socket
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -52,12 +52,31 @@ class Record(dict[str, Any]):
         return value
 
 
+class Part(Record):
+    """A part of a list, with `data` and `next_cursor`. Iterating over it goes on to the parts that follow."""
+
+    def following(self, ask: Callable[[str], Any]) -> None:
+        """Set how the part after a cursor is asked for."""
+        vars(self)["_ask"] = ask
+
+    def __iter__(self) -> Iterator[Any]:
+        part = self
+        while True:
+            yield from part["data"]
+            if not part["next_cursor"]:
+                return
+            part = vars(part)["_ask"](part["next_cursor"])
+
+
 class Connection(SluiceClient):
     """A client whose answers are records in place of models, as importing pydantic takes a fifth of a second."""
 
     def parse(self, kind: str, content: bytes) -> Any:
         """Decode `content` into a string or into records."""
-        return content.decode("utf-8") if kind == "str" else json.loads(content, object_hook=Record)
+        if kind == "str":
+            return content.decode("utf-8")
+        told = json.loads(content, object_hook=Record)
+        return Part(told) if kind.startswith("Page[") else told
 
 
 class OwnMachine(httpx2.BaseTransport):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
 from sluice.contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import Scalar
-from sluice.contracts.event import Gap, Queue
+from sluice.contracts.event import Event, Gap, Queue
 from sluice.contracts.gate import Decision, Feedback, GateOptions, Limits
 from sluice.contracts.index import Answer, StaleCitation
 from sluice.contracts.ingest import AskedRender
@@ -180,14 +180,68 @@ class DefenceView(Value):
     windows: tuple[str, ...] = ()
 
 
-class Problem(Value):
-    """Every error response: the problem, the field, and the remedy."""
+class WrongPart(Value):
+    """One wrong part of a request, named by exactly one of a place in the body, a parameter and a header."""
 
+    detail: str
+    """What is wrong with it, as a sentence without a full stop."""
+    pointer: str | None = None
+    """Its place in the body: a JSON pointer (RFC 6901), "" for the whole of it."""
+    parameter: str | None = None
+    """The parameter of the path or the query."""
+    header: str | None = None
+    did_you_mean: str | None = None
+    """The known name that is most like an unknown one."""
+
+
+class Problem(Value):
+    """Every error response, as RFC 9457 has it: `application/problem+json`."""
+
+    type: str = ""
+    """Address of a page about the code, relative to that of the request."""
+    title: str = ""
+    """What the code means, the same for each problem of it."""
+    status: int = 0
+    """The status of the response."""
+    detail: str = ""
+    """What happened to this request, for a person or an agent."""
+    instance: str | None = None
+    """The request's id, by which the log names it: `urn:sluice:request:` and `X-Request-Id`."""
     code: str
-    message: str
-    field: str | None = None
+    """What happened, for programs: `invalid_input`, `not_found`, …"""
     remedy: str | None = None
+    """What to change, where that is known."""
+    retryable: bool = False
+    """Whether the same request may succeed later; `Retry-After` says when."""
+    errors: tuple[WrongPart, ...] = ()
+    """Every wrong part of the request."""
     run_id: str | None = None
+    message: str
+    """The former name of `detail`; gone with the next version."""
+    field: str | None = None
+    """The first wrong part by its former name, with dots; gone with the next version."""
+
+
+Item = TypeVar("Item")
+
+
+class Page(Value, Generic[Item]):
+    """A part of a list, in the list's order."""
+
+    data: tuple[Item, ...]
+    next_cursor: str | None = None
+    """Send it as `cursor`, with the same filters, for what comes next; null at the end of the list."""
+
+
+class EventsPart(Value):
+    """The next events of a run, as JSON: what the stream of the same address tells, in parts."""
+
+    data: tuple[Event, ...]
+    """In the order in which they were recorded, at most 200."""
+    last_event_id: str
+    """Send it as `after`, for what comes next; "0" before the first event."""
+    has_ended: bool
+    """Whether the run has ended and these are its last events. `ResponseJudged` and `AnswerStale` may still come."""
 
 
 class HealthCheck(Value):

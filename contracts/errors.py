@@ -6,7 +6,8 @@
     │   ├── InvalidQuestion   a Cypher question that cannot be parsed, or that would do more than read
     │   └── InvalidSetting    a key of sluice.toml or a SLUICE_* variable
     ├── NotFound              a run, corpus, document, dead letter or generation that is not there
-    ├── Conflict              the request contradicts what is recorded (idempotency key reused, wrong fingerprint)
+    ├── Conflict              the request contradicts what is recorded (wrong fingerprint, wrong state)
+    │   └── IdempotencyKeyReused    the idempotency key belongs to a request with another body
     ├── Forbidden             no key, a key without the role, or a corpus that the key may not touch
     ├── PolicyRefused         the owner's rules forbid it: robots, egress, allowlist, switched off
     ├── NotInstalled          a library of an extra of the distribution is missing
@@ -14,6 +15,8 @@
     ├── Unavailable           a part we depend on does not answer: a later retry can help
     │   ├── TimedOut          it took longer than its limit
     │   ├── Overloaded        a queue or quota is full
+    │   │   └── RateLimited   an API key sends more requests than it may
+    │   ├── IdempotencyInProgress   the first request under the same key is not recorded yet
     │   ├── EmbedderDown      the embedding model keeps failing: its work waits, and no attempt is counted
     │   └── DiskFull          the disk of the data directory has no room
     ├── Corrupted             bytes on disk do not match their hash
@@ -75,6 +78,12 @@ class Conflict(SluiceError, code="conflict"):
     """The request contradicts what is already recorded."""
 
 
+class IdempotencyKeyReused(Conflict, code="idempotency_key_reused"):
+    """The idempotency key belongs to another request. The same key goes with the same body only."""
+
+    remedy = "send the first request's body again, or a new key"
+
+
 class Forbidden(SluiceError, code="forbidden"):
     """The caller may not do this."""
 
@@ -118,6 +127,14 @@ class TimedOut(Unavailable, code="timed_out"):
 
 class Overloaded(Unavailable, code="overloaded"):
     """A queue, rate or quota is full. `retry_after_seconds` is the time until the next try."""
+
+
+class RateLimited(Overloaded, code="rate_limited"):
+    """The API key sends more requests than it may. `Retry-After` says when the next one is let through."""
+
+
+class IdempotencyInProgress(Unavailable, code="idempotency_in_progress"):
+    """The first request under this idempotency key is not recorded yet. The same request finds its run soon."""
 
 
 class EmbedderDown(Unavailable, code="embedder_down"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from datetime import date
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -42,6 +43,37 @@ class Limits(Value):
     max_milliseconds: LaterAmount = None
 
 
+Site = Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$", max_length=253)]
+
+
+class SearchWishes(Value):
+    """What a request asks of web search. It narrows what the settings allow, and widens nothing."""
+
+    locale: Annotated[str | None, Field(pattern=r"^[a-z]{2,3}(-[A-Z]{2})?$")] = None
+    """Language, and country where results should come from there: `de`, `pt-BR`. None takes the configured one."""
+    top_k: Annotated[int | None, Field(ge=1, le=50)] = None
+    """Number of results of one search, within the configured cost of one. None takes the configured number."""
+    sites: Annotated[tuple[Site, ...], Field(max_length=10)] = ()
+    """Domains that alone may be found, with those below them; empty for all. The settings' own list holds besides."""
+    after: date | None = None
+    """Results that say that they are from an earlier day are left out."""
+    before: date | None = None
+    """Results that say that they are from a later day are left out."""
+    freshness: Literal["day", "week", "month", "year"] | None = None
+    """Another way to say `after`: within the last day, week, month or year."""
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """Return the filters that a search directive holds."""
+        told = {
+            "site": ",".join(self.sites),
+            "after": self.after and self.after.isoformat(),
+            "before": self.before and self.before.isoformat(),
+            "freshness": self.freshness,
+        }
+        return {name: value for name, value in told.items() if value}
+
+
 AskedMemory = Annotated[MemoryScope | None, Field(exclude_if=is_none)]
 """The feature whose memory counts beside the session's messages, if `memory.in_gate` and the flag `memory` are on."""
 
@@ -60,6 +92,8 @@ class GateOptions(SearchOptions):
     screenshot: Switch = False
     session_id: SessionId = None
     memory: AskedMemory = None
+    search: Annotated[SearchWishes | None, Field(exclude_if=is_none)] = None
+    """What web search, if the gate chooses it, has to heed."""
 
 
 class GateRequested(GateOptions, Body, queue="query"):

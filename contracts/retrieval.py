@@ -93,6 +93,13 @@ class SearchOptions(Value):
     only, 0 for never. None takes the configured default."""
     rerank: Annotated[bool, Field(exclude_if=lambda rerank: rerank is True)] = True
     """Whether to use the reranker, if one is configured."""
+    lexical_weight: Annotated[float | None, Field(ge=0, le=10, exclude_if=is_none)] = None
+    """Weight of a BM25 score in the fused score, beside the signed square of the cosine, whose weight is 1: only their
+    ratio orders passages. None takes the weight that was fitted to the corpus's model. Scores are fused, not ranks, so
+    there is no constant of reciprocal rank fusion."""
+    candidates: Annotated[int | None, Field(ge=1, le=1_000, exclude_if=is_none)] = None
+    """Number of candidates that each retriever finds, and fusion orders; at least as many as `top_k` and the reranker
+    take. None takes 50."""
     confidence_floor: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """Passages with a lower confidence are left out, where it is calibrated. At the gate None takes the configured
     floor; in a query it keeps every passage."""

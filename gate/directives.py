@@ -13,7 +13,7 @@ from pydantic import Field
 from sluice.contracts.base import Value
 from sluice.contracts.budget import Allowance, Ceilings, Spend, shares
 from sluice.contracts.event import Next
-from sluice.contracts.gate import GateDecided, GateRequested, Limits, SearchAim
+from sluice.contracts.gate import GateDecided, GateRequested, Limits, SearchAim, SearchWishes
 from sluice.contracts.ingest import CrawlDirected, Render, SearchCompleted, SearchDirected
 from sluice.contracts.plan import Plan
 from sluice.gate.veto import NOTHING, lowest
@@ -50,11 +50,21 @@ def set_rendering(crawl_limits: CrawlLimits, render: Render | None, *, screensho
     return crawl_limits.model_copy(update={"render": wanted, "screenshot": screenshot})
 
 
+def set_search(crawl_limits: CrawlLimits, wishes: SearchWishes | None) -> CrawlLimits:
+    """Return the reach with what a request asks of web search."""
+    if wishes is None:
+        return crawl_limits
+    asked = {"locale": wishes.locale, "search_top_k": wishes.top_k}
+    changed = {name: value for name, value in asked.items() if value is not None}
+    return crawl_limits.model_copy(update=changed | {"search_filters": crawl_limits.search_filters | wishes.filters})
+
+
 def make_directives(request: GateRequested, decided: GateDecided, crawl_limits: CrawlLimits) -> tuple[Next, ...]:
     """Return the searches and crawls that `decided` orders: none for `skip` and `retrieve`. Together they reserve no
     more than the budget had left at the time of the decision."""
     crawl_limits, left = lower_limits(crawl_limits, request.limits), decided.budget.left
     crawl_limits = set_rendering(crawl_limits, request.render, screenshot=request.screenshot)
+    crawl_limits = set_search(crawl_limits, request.search)
     if decided.plan in (Plan.SKIP, Plan.RETRIEVE):
         return ()
     queries = _aimed(decided)
@@ -155,7 +165,7 @@ def _searches(
                 query=query,
                 locale=crawl_limits.locale,
                 top_k=crawl_limits.search_top_k,
-                filters=crawl_limits.search_filters | aim.filters,
+                filters=aim.filters | crawl_limits.search_filters,
                 vertical=aim.vertical,
                 crawl_pages=share.pages,
                 crawl_depth=crawl_limits.max_depth,

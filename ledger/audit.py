@@ -1,6 +1,6 @@
 """Who may act, and what was done: API keys, the audit of operators' actions, and control runs of the gate's controls.
 
-Of a key the ledger has its hash, never the key; its role, its corpora, and whether it is revoked.
+Of a key the ledger has its hash, never the key; its role, its corpora, its limits, and whether it is revoked.
 
 An action is recorded in the transaction that carries it out. A control run begins finished, and its events have no
 queue; they, their run and the audit's entry are recorded with the change itself or not at all, and each key is used
@@ -104,7 +104,8 @@ def record_control(connection: Transaction, change: ControlChange, now: float) -
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """One key. `corpora` are the names it may access; empty: all. `revoked_at` is None while it is in force."""
+    """One key. `corpora` are the names it may access; empty: all. `revoked_at` is None until it is revoked, and
+    `expires_at` where it never ends; `requests_per_minute` None: as the settings have it, 0: no limit."""
 
     id: str
     hash: str
@@ -113,6 +114,12 @@ class KeyRecord:
     corpora: tuple[str, ...]
     created_at: datetime
     revoked_at: datetime | None = None
+    expires_at: datetime | None = None
+    requests_per_minute: int | None = None
+
+    def is_in_force(self, now: datetime) -> bool:
+        """Return whether it is neither revoked nor past its end."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
 _ALL = select(api_keys).order_by(api_keys.c.created_at, api_keys.c.id)
@@ -126,7 +133,16 @@ _REVOKE = (
 class KeysTable(LedgerPart):
     """Insert, list and revoke keys."""
 
-    def insert(self, key_id: str, key_hash: str, name: str, role: str, corpora: Sequence[str] = ()) -> None:
+    def insert(
+        self,
+        key_id: str,
+        key_hash: str,
+        name: str,
+        role: str,
+        corpora: Sequence[str] = (),
+        expires_at: datetime | None = None,
+        requests_per_minute: int | None = None,
+    ) -> None:
         """Record a key. Raises `Conflict` if its id or its hash is recorded already."""
         row = {
             "id": key_id,
@@ -135,6 +151,8 @@ class KeysTable(LedgerPart):
             "role": role,
             "corpora": json.dumps(list(corpora)),
             "created_at": self._clock(),
+            "expires_at": expires_at and expires_at.timestamp(),
+            "requests_per_minute": requests_per_minute,
         }
         with self._database.writing() as connection:
             if not connection.insert_once(api_keys, row):
@@ -146,7 +164,8 @@ class KeysTable(LedgerPart):
 
     def agents(self) -> frozenset[str]:
         """Return the ids of the agents' keys in force."""
-        return frozenset(one.id for one in self.list() if one.role == "agent" and one.revoked_at is None)
+        now = moment(self._clock())
+        return frozenset(one.id for one in self.list() if one.role == "agent" and one.is_in_force(now))
 
     def revoke(self, key_id: str) -> bool:
         """Revoke a key; return False when it was revoked before. Raises `NotFound` if there is no such key."""
@@ -158,5 +177,14 @@ class KeysTable(LedgerPart):
 
 
 def _record(row: AnyRow) -> KeyRecord:
-    corpora, revoked = tuple(json.loads(row.corpora)), perhaps_moment(row.revoked_at)
-    return KeyRecord(row.id, row.hash, row.name, row.role, corpora, moment(row.created_at), revoked)
+    return KeyRecord(
+        id=row.id,
+        hash=row.hash,
+        name=row.name,
+        role=row.role,
+        corpora=tuple(json.loads(row.corpora)),
+        created_at=moment(row.created_at),
+        revoked_at=perhaps_moment(row.revoked_at),
+        expires_at=perhaps_moment(row.expires_at),
+        requests_per_minute=row.requests_per_minute,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -26,6 +26,7 @@ from sluice.ledger.schema.tables import (
     IS_OPEN,
     IS_READY,
     AnyRow,
+    conditions_on,
     dead_letters,
     events,
     moment,
@@ -156,12 +157,24 @@ class LedgerReader:
         status: RunStatus | None = None,
         owner: str | None = None,
         kind: RunKind | None = None,
+        *,
+        corpora: Iterable[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        text: str | None = None,
     ) -> list[RunSummary]:
-        """Return the runs that match every filter, latest first; `before` is the last run id of the previous page."""
+        """Return the runs that match every filter, latest first; `before` is the last run id of the previous page.
+        `since` and `until` are of their creation, `text` stands in their question, in letters of either case."""
         filters = {"corpus": corpus, "status": status, "owner": owner, "kind": kind}
-        conditions = [runs.c[name] == value for name, value in filters.items() if value is not None]
+        conditions = conditions_on({runs.c[name]: value for name, value in filters.items()}, runs.c.corpus, corpora)
         if before is not None:
             conditions.append(runs.c.run_id < before)
+        if since is not None:
+            conditions.append(runs.c.created_at >= since.timestamp())
+        if until is not None:
+            conditions.append(runs.c.created_at < until.timestamp())
+        if text is not None:
+            conditions.append(runs.c.query.icontains(storable(text), autoescape=True))
         with self.database.reading() as connection:
             rows = connection.execute(select(runs).where(*conditions).order_by(runs.c.run_id.desc()).limit(limit))
             return [_summary(row) for row in rows]

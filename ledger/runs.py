@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, select, update
 
 from sluice.contracts.api import RunKind, RunStatus
 from sluice.contracts.budget import Ceilings, Spend
-from sluice.contracts.errors import Conflict
+from sluice.contracts.errors import Conflict, IdempotencyKeyReused
 from sluice.contracts.event import Event
 from sluice.ledger.events.outbox import BULK, NO_KEY, SMALL, Entry, priority_of, write
 from sluice.ledger.events.reservations import Balance, amounts_of, ceiling_columns
@@ -79,7 +79,8 @@ def create(connection: Transaction, run: NewRun, first: Sequence[Entry], now: fl
     """Record `run` and its first events.
 
     Raises:
-        Conflict: the idempotency key belongs to another request, or the run id is taken.
+        IdempotencyKeyReused: the idempotency key belongs to another request.
+        Conflict: the run id is taken.
         BudgetExhausted: the first events' reservations do not fit.
     """
     if not connection.insert_once(runs, _row_of(run, now)):
@@ -102,7 +103,7 @@ def _existing(connection: Transaction, run: NewRun) -> CreatedRun:
     if found is None:
         raise Conflict(f"run {run.run_id} is recorded already")
     if found.request_sha256 != run.request_sha256:
-        raise Conflict(f"idempotency key {run.idempotency_key!r} was used for a different request")
+        raise IdempotencyKeyReused(f"idempotency key {run.idempotency_key!r} was used for a different request")
     return CreatedRun(found.run_id, False, found.status, ())
 
 

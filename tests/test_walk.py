@@ -141,4 +141,4 @@ def test_9_the_whole_story_is_in_the_ledger_and_nothing_is_left_over(instance: I
     assert run["open_events"] == 0
     assert run["dead_letters"] == 0
     assert run["spend"]["pages"] == len(bodies(instance.events(first["run_id"]), "PageCrawled"))
-    assert instance.http.get("/v1/dead-letters").json() == []
+    assert instance.http.get("/v1/dead-letters").json()["data"] == []

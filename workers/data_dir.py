@@ -23,6 +23,8 @@ log = structlog.get_logger(__name__)
 CONFIG_FILE = "sluice.toml"
 CONFIG_VARIABLE = "SLUICE_CONFIG"
 DATA_FOLDER = "sluice-data"
+SIGNING_FILE = "signing.key"
+"""File of the data directory with random bytes, with which the instance signs what it hands out and takes back."""
 API_FILE = "api.json"
 """File of the data directory with the address of its HTTP interface and the key of its own user."""
 

@@ -59,23 +59,28 @@ BROKER_SCHEMES = frozenset({"redis", "rediss", "unix"})
 """URL schemes of a Redis or Valkey: plain, with TLS, by a socket of this machine."""
 
 
+Origin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$", max_length=300)]
+"""Scheme, host and port of a web page, as a browser names it in `Origin`."""
+
+
 class PoolSettings(Value):
     """Number of events that each stage handles at once: by threads of one process in gate, search, crawl and query, by
-    a process each in the others. Also the stages that share a process, and the limits at which one is replaced."""
+    a process each in the others. At 0 this instance wants no worker of the stage. Also the
+    stages that share a process, and the limits at which one is replaced."""
 
     together: tuple[tuple[Queue, ...], ...] = (("gate", "query"), ("search", "index", "graph"))
     """Stages that run in one process each: light ones, whose memory is mostly the code that they share. `[]` parts all.
     Questions have a process of their own, which no indexing slows; crawling has one for the sake of its browser,
     embedding as its model uses every core, and chunk, which reads hostile bytes, has processes by itself."""
-    gate: Annotated[int, Field(ge=1)] = 4
-    search: Annotated[int, Field(ge=1)] = 4
-    crawl: Annotated[int, Field(ge=1)] = 4
-    chunk: Annotated[int, Field(ge=1)] = 2
+    gate: Annotated[int, Field(ge=0)] = 4
+    search: Annotated[int, Field(ge=0)] = 4
+    crawl: Annotated[int, Field(ge=0)] = 4
+    chunk: Annotated[int, Field(ge=0)] = 2
     """Two, so that a document that is slow to read, or made to be, does not hold up the next one."""
-    embed: Annotated[int, Field(ge=1)] = 1
-    index: Annotated[int, Field(ge=1)] = 1
-    query: Annotated[int, Field(ge=1)] = 4
-    graph: Annotated[int, Field(ge=1)] = 1
+    embed: Annotated[int, Field(ge=0)] = 1
+    index: Annotated[int, Field(ge=0)] = 1
+    query: Annotated[int, Field(ge=0)] = 4
+    graph: Annotated[int, Field(ge=0)] = 1
     max_memory_mb: Annotated[int, FIXED] = 3_000
     """Memory of its own (mapped files not counted) above which `sluice up` lets a worker finish and starts it anew, and
     the same again for its browser. A worker in order takes 0.1 to 0.3 GB, a browser 0.15 for each page: ten times that
@@ -157,6 +162,14 @@ class Settings(BaseSettings):
     require_api_key: bool | None = None
     """Whether requests from this machine need an API key. true: always. false: only while a key is in force. Not set:
     once a key was made, also after it was revoked. From other machines a key is always needed."""
+    cors_origins: tuple[Origin, ...] = ()
+    """Origins whose web pages may read and write here from a browser, as `https://console.example.com`. Where no key is
+    needed they may do everything."""
+    requests_per_minute: Annotated[int, Field(ge=0)] = 0
+    """Requests that each API key may send in a minute, unless the key has its own limit; 0: as many as it likes. What
+    this machine's own user sends without a key is not counted."""
+    requests_at_once: Annotated[int, Field(ge=1)] = 60
+    """Requests that a key may send at once after a pause, at most those of a minute."""
     query_timeout_seconds: Annotated[float, FIXED] = 10.0
     """Longest wait of a direct query for its reply; a healthy one takes milliseconds."""
 

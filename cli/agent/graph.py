@@ -147,7 +147,7 @@ def _print_nearest(found: Any) -> None:
 @over_http
 def status(client: SluiceClient, corpus: str | None = None) -> Shown:
     """Show each graph's size, its published generation, and the number of changes that it lacks."""
-    found = [client.graph_status(corpus)] if corpus else client.graphs()
+    found = [client.graph_status(corpus)] if corpus else client.graphs().data
     digest = ("hash", "{.graph_sha256:.16}")
     columns = ("corpus documents edges published=generation", ("behind", _behind), "Cypher=cypher_version", digest)
     drawn = table("graphs", found, *columns, "problem").drawn

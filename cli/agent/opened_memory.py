@@ -11,7 +11,7 @@ from typing import Any, cast, get_type_hints
 
 from pydantic import TypeAdapter
 
-from sluice.cli.connection import connected, is_running
+from sluice.cli.connection import Part, connected, is_running
 from sluice.cli.output import errors_told
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.memory.port import MemoryPort
@@ -106,7 +106,8 @@ class InstanceMemory:
             if change := said.pop("change", None):
                 said |= change.model_dump(mode="json", exclude_none=True)
             named = {RENAMED.get(name, name): value for name, value in said.items()}
-            return TypeAdapter(kind).validate_python(operation(project=self.project_path, **named))
+            told = operation(project=self.project_path, **named)
+            return TypeAdapter(kind).validate_python(list(told) if isinstance(told, Part) else told)
 
         return ask
 

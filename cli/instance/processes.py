@@ -16,7 +16,7 @@ from typing import get_args
 import typer
 
 from sluice.cli.output import configured, errors_told
-from sluice.contracts.errors import Conflict, InvalidInput, NotFound
+from sluice.contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound
 from sluice.contracts.event import Queue
 from sluice.disk.durable import lock_file
 from sluice.otel.settings import fresh_metrics_dir
@@ -68,9 +68,11 @@ def _program(settings: Settings, command: str, stage: str = "") -> Callable[[], 
 def worker(stage: str, concurrency: int | None = None) -> None:
     """Run one worker of a stage, or of several."""
     with errors_told():
-        from sluice.workers.broker.celery_app import stages_of
+        from sluice.workers.broker.celery_app import pool_size, stages_of
 
         settings = _scaled([f"{one}={concurrency}" for one in stages_of(stage)] if concurrency else [])
+        if unwanted := [one for one in stages_of(stage) if not pool_size(settings, one)]:
+            raise InvalidSetting(f"pools.{unwanted[0]}", "is 0, so no worker of it is wanted", "give --concurrency")
         _run(settings, "worker", stage)
 
 
@@ -120,7 +122,7 @@ def _prepare_instance(settings: Settings) -> None:
 def _scaled(scale: list[str]) -> Settings:
     for entry in scale:
         stage, _, size = entry.partition("=")
-        if stage not in get_args(Queue) or not size.isdecimal() or int(size) < 1:
+        if stage not in get_args(Queue) or not size.isdecimal():
             raise InvalidInput("scale", f"{entry!r} is not stage=number", "for instance --scale crawl=4")
         os.environ[f"SLUICE_POOLS__{stage.upper()}"] = size
     return configured()

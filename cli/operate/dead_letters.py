@@ -72,13 +72,13 @@ def list_dead(
     everything: bool = False,
     each: bool = False,
     limit: int = 100,
-    before: str | None = None,
+    cursor: str | None = None,
 ) -> Shown:
     """List dead letters, a line per fingerprint; one by one with --each or --fingerprint. The latest first."""
-    page = given(limit=limit, before=before, status="any" if everything else status, **selection.filters())
+    page = given(limit=limit, cursor=cursor, status="any" if everything else status, **selection.filters())
     if each or selection.fingerprint:
-        return table("dead letters", client.dead_letters(**page), _LETTERS, _MESSAGE, limit=limit)
-    return table("dead letters", client.dead_letter_groups(**page), _GROUPS, _MESSAGE, limit=limit)
+        return table("dead letters", client.dead_letters(**page), _LETTERS, _MESSAGE)
+    return table("dead letters", client.dead_letter_groups(**page), _GROUPS, _MESSAGE)
 
 
 @over_http
@@ -158,7 +158,7 @@ def replays(
     resume: bool = False,
     abort: bool = False,
     limit: int = 50,
-    before: str | None = None,
+    cursor: str | None = None,
     note: str = "",
 ) -> Shown:
     """Show one bulk replay and how far it is, list the latest, or pause, resume and abort one."""
@@ -167,8 +167,8 @@ def replays(
         view = change(needed("replay_id", replay_id, action), note)
         return Shown(view, f"{view.id} is {view.status}: {view.replayed} of {view.total} brought back")
     if replay_id is None:
-        return table("bulk replays", client.replays(limit, before), *_REPLAYS)
-    view, actions = client.bulk_replay(replay_id), client.replay_actions(replay_id)
+        return table("bulk replays", client.replays(limit, cursor), *_REPLAYS)
+    view, actions = client.bulk_replay(replay_id), client.replay_actions(replay_id).data
 
     def draw() -> None:
         print_rows("bulk replays", [view], *_REPLAYS)

@@ -43,7 +43,7 @@ def quarantine(
     run: str | None = None,
     state: Literal[QuarantineState, "any"] = "held",
     limit: int = 100,
-    before: str | None = None,
+    cursor: str | None = None,
     wait: float = (RELEASE_SECONDS),
     note: str = "",
     yes: bool = False,
@@ -51,11 +51,11 @@ def quarantine(
     """Quarantine: chunks that the guard blocked when they were ingested; list, show, release, purge."""
     action = chosen(release=release, purge=purge)
     if held_id is None and action is None:
-        filters = given(rule=rule, url_prefix=url, document_id=document, run_id=run, before=before)
+        filters = given(rule=rule, url_prefix=url, document_id=document, run_id=run, cursor=cursor)
         found = client.quarantined(corpus, limit=limit, state=state, **filters)
         rules = ("rules", lambda chunk: sorted({finding.rule for finding in chunk.findings}))
         last = (("source", _source_of), "held=held_at by=operator")
-        return table("quarantine", found, "id corpus state", rules, "origin", *last, limit=limit)
+        return table("quarantine", found, "id corpus state", rules, "origin", *last)
     held_id = needed("ID", held_id, action or "show")
     if action == "release":
         released = client.release_quarantined(held_id, note)
@@ -130,7 +130,7 @@ def forget(
     generation, every older one, the journal, known pages, stored pages and the quarantine.
     """
     if list_entries:
-        return _entries(client.forgotten())
+        return _entries(client.forgotten().data)
     if allow is not None:
         return _entries([client.let_in(allow, note)])
     named = given(url=url, url_prefix=url_prefix, document_id=document, run_id=run, submitted_by=submitted_by)

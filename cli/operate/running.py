@@ -129,7 +129,7 @@ def stages(
     action = chosen(pause=pause, resume=resume)
     if action:
         named = needed("stage", stage, action)
-        found = client.pause_stage(named, why) if action == "pause" else client.resume_stage(named)
+        found = (client.pause_stage(named, why) if action == "pause" else client.resume_stage(named)).data
     else:
         found = [one for one in client.stages() if stage in (None, one.stage)]
     workers = client.health().checks.get("workers")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from sluice.cli.command import Shown, alone, chosen, needed, on_disk, print_shown, table
+from sluice.cli.command import Shown, ahead, alone, chosen, needed, on_disk, print_shown, table
 from sluice.cli.output import configured, print_table, say
 from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.disk.durable import lock_file
@@ -35,18 +35,25 @@ def keys(
     revoke: bool = False,
     role: str = "agent",
     corpus: list[str] | None = None,
+    expires: str | None = None,
+    rate: int | None = None,
 ) -> Shown:
     """API keys: list them, create one, revoke one."""
     known, action = ApiKeys(context.ledger), chosen(create=create, revoke=revoke)
     if action == "create":
-        key_id, key = known.create(needed("NAME", name, action), cast(Role, role), corpus or ())  # it checks the role
+        end, of_role = expires and ahead(expires), cast(Role, role)  # it checks the role
+        key_id, key = known.create(needed("NAME", name, action), of_role, corpus or (), end or None, rate)
         return Shown({"id": key_id, "key": key}, f"{key_id}  {key}\nThis is the only time that the key is shown.")
     if action == "revoke":
         changed = known.revoke(needed("NAME", name, action))
         return Shown({"id": name, "revoked": changed}, f"{name} {'is revoked' if changed else 'was revoked before'}")
-    fields = ("id", "name", "role", "corpora", "created_at", "revoked_at")
+    fields = ("id", "name", "role", "corpora", "created_at", "expires_at", "revoked_at", "requests_per_minute")
     found = [{field: getattr(key, field) for field in fields} for key in known.list()]
-    return table("keys", found, "id name role corpora created=created_at revoked=revoked_at")
+    return table(
+        "keys",
+        found,
+        "id name role corpora created=created_at ends=expires_at revoked=revoked_at rate=requests_per_minute",
+    )
 
 
 @alone

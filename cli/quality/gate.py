@@ -87,9 +87,9 @@ def defences(
 ) -> Shown:
     """Show the gate's defences: the active ones, since when and why, and their latest windows; lift or hold one."""
     if lift:
-        found = client.lift_defence(needed("NAME", name, "lift"), profile=profile, corpus=corpus, note=note)
+        found = client.lift_defence(needed("NAME", name, "lift"), profile=profile, corpus=corpus, note=note).data
     elif pin:
-        found = client.pin_defence(needed("NAME", name, "pin"), pin, profile=profile, corpus=corpus, note=note)
+        found = client.pin_defence(needed("NAME", name, "pin"), pin, profile=profile, corpus=corpus, note=note).data
     else:
         named = {"name": name, "profile": profile, "corpus": corpus}
         found = [

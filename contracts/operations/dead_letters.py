@@ -38,6 +38,17 @@ class CorporaFilter(Value):
         return self.model_copy(update={"corpora": tuple(sorted(chosen))})
 
 
+class Part(Value):
+    """The part of a list that is asked for: `limit` items after `cursor`."""
+
+    limit: int
+    cursor: str | None = None
+
+    def part(self, limit: int, cursor: str | None) -> Self:
+        """Return the same filters for another part."""
+        return self.model_copy(update={"limit": limit, "cursor": cursor})
+
+
 class DeadLetterFilter(CorporaFilter):
     """A filter of dead letters; all given conditions must hold. `since` and `until` apply to `last_seen`."""
 
@@ -51,11 +62,10 @@ class DeadLetterFilter(CorporaFilter):
     status: DeadLetterStatus | Literal["any"] = "parked"
 
 
-class DeadLetterPage(DeadLetterFilter):
-    """A filter, and a page of its results: the `limit` latest after the position `before`."""
+class DeadLetterPage(DeadLetterFilter, Part):
+    """A filter, and a part of its results, the latest first."""
 
     limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] = 100
-    before: str | None = None
 
 
 class DeadLetterSummary(Value):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sluice.contracts.base import CorpusName, Moment, Value
-from sluice.contracts.operations.dead_letters import CorporaFilter, OperatorAction
+from sluice.contracts.operations.dead_letters import CorporaFilter, OperatorAction, Part
 from sluice.contracts.trust import Finding, Origin
 
 QuarantineState = Literal["held", "released", "purged"]
@@ -30,11 +30,10 @@ class QuarantineFilter(CorporaFilter):
     run_id: str | None = None
 
 
-class QuarantinePage(QuarantineFilter):
-    """A filter, and a page of its results: the `limit` latest after the position `before`."""
+class QuarantinePage(QuarantineFilter, Part):
+    """A filter, and a part of its results, the latest first."""
 
     limit: Annotated[int, Field(ge=1, le=MOST_HELD_AT_ONCE)] = 100
-    before: str | None = None
 
 
 class QuarantinedChunk(Value):

@@ -114,9 +114,16 @@ class IndexReader(CorpusReader[View]):
         self._follower.wait_for_swap(seconds)
 
     def _find(
-        self, view: View, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
+        self,
+        view: View,
+        text: str,
+        vector: Vectors | None,
+        strategy: Strategy,
+        filters: Filters,
+        depth: int,
+        lexical_weight: float | None = None,
     ) -> tuple[RankedCandidates, View]:
-        search = self._search(view, text, vector, strategy, filters)
+        search = Search(text, vector, strategy, find_masks(view, filters), has_conditions(filters), lexical_weight)
         candidates = self._latest_candidates.take(view, search, depth)
         if candidates is None:
             candidates = retrieve_candidates(view, search, depth, self._settings)
@@ -126,14 +133,12 @@ class IndexReader(CorpusReader[View]):
     def _reach(
         self, view: View, query: Query, vector: Vectors | None, found: RankedCandidates, known: Expanded | None
     ) -> tuple[RankedCandidates, Expanded]:
-        search = self._search(view, query.query, vector, query.strategy, query.filters)
+        masks, is_filtered = find_masks(view, query.filters), has_conditions(query.filters)
+        search = Search(query.query, vector, query.strategy, masks, is_filtered, query.lexical_weight)
         if known is None:
             hits = select_candidates(view, as_hits(query), found, self._ranking, self._clock())
             known = expand(self._graph, view, search, hits.candidates)
         return add_reached(found, known, view, search, self._settings), known
-
-    def _search(self, view: View, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters) -> Search:
-        return Search(text, vector, strategy, find_masks(view, filters), has_conditions(filters))
 
 
 IsWanted = Callable[[DocumentFacts], bool]

@@ -65,7 +65,13 @@ class QdrantView:
         return self.state.languages
 
     def find(
-        self, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
+        self,
+        text: str,
+        vector: Vectors | None,
+        strategy: Strategy,
+        filters: Filters,
+        depth: int,
+        lexical_weight: float | None = None,
     ) -> tuple[RankedCandidates, QdrantChunkSource]:
         """Retrieve `depth` candidates by each retriever; return them fused, best first, and their source.
 
@@ -90,7 +96,9 @@ class QdrantView:
             source, text, vector, strategy, list_candidates(dense, lexical), len(dense.numbers)
         )
         results = combine_results(dense, lexical, cosines, scores)
-        return RankedCandidates(results, fuse_scores(results, strategy, self._settings), source.chunk_id), source
+        own = {} if lexical_weight is None else {"lexical_weight": lexical_weight}
+        fused = fuse_scores(results, strategy, self._settings.model_copy(update=own))
+        return RankedCandidates(results, fused, source.chunk_id), source
 
     def count_chunks_with(self, terms: Sequence[str]) -> dict[str, int]:
         """Count the chunks that have each term, by its rarest part. Replaced chunks count until they are deleted."""
@@ -252,9 +260,16 @@ class QdrantReader(CorpusReader[QdrantView]):
         return QdrantView(self._collection, state, self._settings) if state else None
 
     def _find(
-        self, view: QdrantView, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
+        self,
+        view: QdrantView,
+        text: str,
+        vector: Vectors | None,
+        strategy: Strategy,
+        filters: Filters,
+        depth: int,
+        lexical_weight: float | None = None,
     ) -> tuple[RankedCandidates, QdrantChunkSource]:
-        return view.find(text, vector, strategy, filters, depth)
+        return view.find(text, vector, strategy, filters, depth, lexical_weight)
 
 
 def _counted(place: int, hits: Sequence[Hit], population: int) -> int:

@@ -250,6 +250,13 @@ class Search:
     strategy: Strategy
     masks: Masks
     is_filtered: bool
+    lexical_weight: float | None = None
+    """The question's own weight of BM25; None for that of the settings."""
+
+    def weighed(self, settings: QuerySettings) -> QuerySettings:
+        """Return the settings with the question's own weight."""
+        own = self.lexical_weight
+        return settings if own is None else settings.model_copy(update={"lexical_weight": own})
 
 
 def retrieve_candidates(view: View, search: Search, depth: int, settings: QuerySettings) -> RankedCandidates:
@@ -271,14 +278,14 @@ def retrieve_candidates(view: View, search: Search, depth: int, settings: QueryS
     is_mixed = search.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH)
     scores = view.terms.score(search.text, USUAL_BOOSTS, numbers) if is_mixed else None
     results = combine_results(dense, lexical, cosines, scores)
-    return RankedCandidates(results, fuse_scores(results, search.strategy, settings), view.chunk_id)
+    return RankedCandidates(results, fuse_scores(results, search.strategy, search.weighed(settings)), view.chunk_id)
 
 
 class LatestCandidates:
     """The candidates of a reader's latest searches: the gate and the answer search alike. Safe for threads.
 
-    Only an equal search gets them: the same text, vector, strategy and depth, without a filter, from the same view.
-    They are given out once; later searches displace those that nobody fetches.
+    Only an equal search gets them: the same text, vector, strategy, weight and depth, without a filter, from the same
+    view. They are given out once; later searches displace those that nobody fetches.
     """
 
     def __init__(self) -> None:
@@ -307,7 +314,8 @@ class LatestCandidates:
 
 
 def _asked(search: Search, depth: int) -> tuple[object, ...]:
-    return search.text, search.strategy, depth, None if search.vector is None else search.vector.tobytes()
+    vector = None if search.vector is None else search.vector.tobytes()
+    return search.text, search.strategy, search.lexical_weight, depth, vector
 
 
 def retrieve_by_terms(view: View, search: Search, limit: int, boosts: Boosts) -> list[Hit]:

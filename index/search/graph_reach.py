@@ -90,6 +90,7 @@ def add_reached(
     new = ranked.missing(reached)
     cosines = view.similarities(search.vector, new)
     scores = view.terms.score(search.text, USUAL_BOOSTS, new) if new else []
+    settings = search.weighed(settings)
     if expanded.is_asked_for:
         settings = settings.model_copy(update={"graph_weight": settings.graph_weight * WEIGHT_IF_ASKED})
     return ranked.with_graph(reached, expanded.ceiling, cosines, scores, settings)

@@ -107,7 +107,14 @@ class CorpusReader(ABC, Generic[SomeView]):
 
     @abstractmethod
     def _find(
-        self, view: SomeView, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
+        self,
+        view: SomeView,
+        text: str,
+        vector: Vectors | None,
+        strategy: Strategy,
+        filters: Filters,
+        depth: int,
+        lexical_weight: float | None = None,
     ) -> tuple[RankedCandidates, ChunkSource]:
         """Retrieve `depth` candidates by each retriever; return them fused, best first, and their source."""
 
@@ -285,11 +292,12 @@ class CorpusReader(ABC, Generic[SomeView]):
 
     def _select(self, view: SomeView, query: Query, vector: Vectors | None) -> tuple[Selection, int, Expanded | None]:
         """Select the results; search deeper while dropped candidates, and not a lack of them, leave the list short."""
-        depth = max(CANDIDATES, query.top_k, self._ranking.rerank_depth(query))
+        depth = max(query.candidates or CANDIDATES, query.top_k, self._ranking.rerank_depth(query))
         now = self._clock()
         graph: Expanded | None = None
         while True:
-            found, source = self._find(view, query.query, vector, query.strategy, query.filters, depth)
+            what = (query.query, vector, query.strategy, query.filters)
+            found, source = self._find(view, *what, depth, query.lexical_weight)
             ranked = found
             if query.strategy is Strategy.HYBRID_GRAPH:
                 ranked, graph = self._reach(view, query, vector, found, graph)

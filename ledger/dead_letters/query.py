@@ -89,8 +89,8 @@ class LetterReader(LedgerPart):
         wanted = wanted or DeadLetterPage()
         seen, letter_id = dead_letters.c.last_seen, dead_letters.c.id
         query = select(*_BRIEF).where(*conditions(wanted)).order_by(seen.desc(), letter_id.desc()).limit(wanted.limit)
-        if wanted.before is not None:
-            query = query.where(behind(seen, letter_id, wanted.before))
+        if wanted.cursor is not None:
+            query = query.where(behind(seen, letter_id, wanted.cursor))
         return [DeadLetterSummary(**_facts(row)) for row in self._database.read(query)]
 
     def show(self, letter_id: str) -> DeadLetterView:
@@ -132,8 +132,8 @@ def _alike(wanted: DeadLetterPage) -> Any:
         .order_by(latest.desc(), has.fingerprint.desc())
         .limit(wanted.limit)
     )
-    if wanted.before is not None:
-        query = query.having(behind(latest, has.fingerprint, wanted.before))
+    if wanted.cursor is not None:
+        query = query.having(behind(latest, has.fingerprint, wanted.cursor))
     return query.subquery()
 
 

@@ -108,6 +108,14 @@ def add_confidence(operations: Operations) -> None:
     judged.create(connection)
 
 
+def add_limits_of_keys(operations: Operations) -> None:
+    """Add the end of each API key, and its limit of requests."""
+    if any(column["name"] == "expires_at" for column in inspect(operations.get_bind()).get_columns("api_keys")):
+        return
+    operations.add_column("api_keys", Column("expires_at", Float))
+    operations.add_column("api_keys", Column("requests_per_minute", BigInteger))
+
+
 def _create(operations: Operations, *made: Table) -> None:
     metadata.create_all(operations.get_bind(), tables=made, checkfirst=False)
 
@@ -119,6 +127,7 @@ STEPS: dict[int, Callable[[Operations], None]] = {
     7: add_graph,
     8: add_owners,
     9: add_confidence,
+    10: add_limits_of_keys,
 }
 """Steps by the version that each leads to, without a gap after `INITIAL_VERSION`."""
 

@@ -117,8 +117,8 @@ class Quarantine(LedgerPart):
         wanted = wanted or QuarantinePage()
         order = (_HAS.held_at, _HAS.id)
         query = select(quarantine).where(*_conditions(wanted)).order_by(*(one.desc() for one in order))
-        if wanted.before is not None:
-            query = query.where(behind(*order, wanted.before))
+        if wanted.cursor is not None:
+            query = query.where(behind(*order, wanted.cursor))
         return [_chunk_of(row) for row in self._database.read(query.limit(wanted.limit))]
 
     def show(self, held_id: str) -> tuple[QuarantinedChunk, BlobRef | None, Sequence[Any]]:

@@ -122,8 +122,8 @@ def test_an_idempotency_key_starts_one_run(filled: Instance) -> None:
     assert first.status_code == second.status_code == 202
     assert first.json()["run_id"] == second.json()["run_id"]
     other = filled.http.post("/v1/gate", json={**body, "query": "blobs"}, headers=headers)
-    assert other.status_code == 409
-    assert other.json()["code"] == "conflict"
+    assert other.status_code == 422
+    assert other.json()["code"] == "idempotency_key_reused"
 
 
 def test_feedback_on_a_run_is_recorded_once(filled: Instance) -> None:
@@ -345,7 +345,7 @@ def test_keys_close_the_door_and_open_their_own_corpora(filled: Instance) -> Non
         assert filled.http.get("/v1/dead-letters", headers=bearer).status_code == 403
         assert filled.http.get("/healthz").json()["checks"]["snapshot"]["facts"] == {}
         assert filled.http.get("/v1/runs", params={"corpus": "other"}, headers=bearer).status_code == 403
-        latest = filled.http.get("/v1/runs", params={"limit": 2}, headers=bearer).json()
+        latest = filled.http.get("/v1/runs", params={"limit": 2}, headers=bearer).json()["data"]
         assert [run["corpus"] for run in latest] == ["docs", "docs"]
         assert filled.http.get("/v1/runs", headers={"Authorization": "Bearer slk_wrong"}).status_code == 401
         assert key["key"] not in filled.sluice("keys", "list", "--json").stdout

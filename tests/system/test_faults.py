@@ -116,12 +116,12 @@ def test_a_dead_provider_is_a_visible_failure_and_never_an_empty_result(instance
     (gap,) = [gap for gap in run["missing"] if gap["stage"] == "search"]
     assert "searxng" in gap["detail"]
     assert "SearchCompleted" not in {event["kind"] for event in instance.events(run["run_id"])}
-    letters = instance.http.get("/v1/dead-letters", params={"run_id": run["run_id"]}).json()
+    letters = instance.http.get("/v1/dead-letters", params={"run_id": run["run_id"]}).json()["data"]
     assert [letter["reason"] for letter in letters] in (["exhausted"], []), "[]: its breaker had opened before"
 
 
 def test_a_dead_letter_can_be_looked_at_and_replayed(instance: Instance) -> None:
-    letter = instance.http.get("/v1/dead-letters", params={"stage": "search"}).json()[0]
+    letter = instance.http.get("/v1/dead-letters", params={"stage": "search"}).json()["data"][0]
     shown = instance.http.get(f"/v1/dead-letters/{letter['id']}").json()
     assert "SearchDirected" in shown["payload"]["text"]
     assert shown["stack"]

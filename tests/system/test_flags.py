@@ -93,8 +93,8 @@ def test_a_flag_takes_effect_in_every_process_without_a_restart(tmp_path: Path, 
         found = instance.http.post("/v1/query", json={"query": QUESTION}).json()
         assert found["metadata"]["strategy"] == "vector"
 
-        history = instance.http.get("/v1/flags/search/history").json()
+        history = instance.http.get("/v1/flags/search/history").json()["data"]
         assert [one["action"] for one in history] == ["flag_kill", "flag_reset"]
-        assert len(instance.http.get("/v1/runs", params={"kind": "control"}).json()) == 3
+        assert len(instance.http.get("/v1/runs", params={"kind": "control"}).json()["data"]) == 3
         assert 'sluice_flag_enabled{flag="hybrid"} 0.0' in instance.http.get("/metrics").text
         assert instance.processes == before, "no process was started anew"

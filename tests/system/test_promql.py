@@ -150,7 +150,7 @@ def test_a_point_of_a_dashboard_leads_to_the_trace_of_a_run(scraped: Prometheus,
     sources = yaml.safe_load((REPOSITORY / "deploy" / "grafana" / "datasources.yaml").read_text())["datasources"]
     [link] = sources[0]["jsonData"]["exemplarTraceIdDestinations"]
     assert (link["name"], link["datasourceUid"]) == ("trace_id", sources[1]["uid"])
-    runs = online.http.get("/v1/runs").json()
+    runs = online.http.get("/v1/runs").json()["data"]
     whole = [online.http.get(f"/v1/runs/{run['run_id']}").json() for run in runs]
     traces = {run["traceparent"].split("-")[1] for run in whole}
     for name in (

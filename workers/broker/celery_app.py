@@ -121,12 +121,14 @@ def pool_size(settings: Settings, stage: Queue) -> int:
 def processes_of(settings: Settings) -> dict[str, int]:
     """Return the worker processes of an instance, by the names of their stages, with the number of copies of each.
 
-    The stages of `pools.together` share a process. A stage with several copies gets processes of its own.
+    The stages of `pools.together` share a process. A stage with several copies gets processes of its own, and one of
+    size 0 none.
     """
-    copies = {stage: pool_size(settings, stage) if POOLS[stage] == "solo" else 1 for stage in QUEUES}
-    groups = [[stage for stage in QUEUES if stage in group and copies[stage] == 1] for group in settings.pools.together]
+    sizes = {stage: pool_size(settings, stage) for stage in QUEUES}
+    copies = {stage: size if POOLS[stage] == "solo" else min(size, 1) for stage, size in sizes.items() if size}
+    groups = [[stage for stage in copies if stage in group and copies[stage] == 1] for group in settings.pools.together]
     shared = {stage for group in groups for stage in group}
-    groups += [[stage] for stage in QUEUES if stage not in shared]
+    groups += [[stage] for stage in copies if stage not in shared]
     groups = sorted(filter(None, groups), key=lambda group: QUEUES.index(group[0]))
     return {group_name(group): copies[group[0]] for group in groups}
 

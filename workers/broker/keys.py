@@ -24,6 +24,7 @@ queue, stands here too: any other item is refused before anything acts on it.
 | `{i}:hosts:{day}`, `{i}:hosts:{day}:{host}` | sorted set, hash | the crawl's counts for each host | 8 days |
 | `{i}:quota:…` | counters | search calls per provider and day | two days |
 | `{i}:empty:{hash}` | string | a search for which a provider found nothing | 600 s |
+| `{i}:rate:{key id}` | string | when the bucket of this API key is full again | until it is |
 | `{i}:announced` | pub/sub channel | run id and kind of each recorded event | not kept: only a hint |
 | `{i}:cancelled` | pub/sub channel | ids of cancelled runs | not kept: only a hint |
 """
@@ -88,6 +89,10 @@ class Keys:
     def presence(self, stage: str, worker: str) -> str:
         """Return the key by which a worker shows that it lives. `*` for a part gives a pattern."""
         return f"{self.prefix}worker:{stage}:{worker}"
+
+    def rate(self, owner: str) -> str:
+        """Return the key of an API key's bucket of requests."""
+        return f"{self.prefix}rate:{owner}"
 
     def reply(self, request_id: str) -> str:
         """Return the key of the reply to one direct query."""

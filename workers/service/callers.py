@@ -12,7 +12,9 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
@@ -22,7 +24,7 @@ from sluice.contracts.operations.dead_letters import DeadLetterFilter
 from sluice.disk.durable import replace_file
 from sluice.ledger.audit import KeyRecord
 from sluice.ledger.ledger import Ledger
-from sluice.workers.data_dir import API_FILE
+from sluice.workers.data_dir import API_FILE, SIGNING_FILE
 from sluice.workers.settings import Settings
 
 __all__ = ["ROLES", "ApiKeys", "KeyRecord", "LocalKey", "Role", "is_loopback", "require_key_beyond_loopback"]
@@ -50,19 +52,30 @@ class ApiKeys:
         self._was_one_made = False
         self._read_at = float("-inf")
 
-    def create(self, name: str, role: Role, corpora: Sequence[str]) -> tuple[str, str]:
+    def create(
+        self,
+        name: str,
+        role: Role,
+        corpora: Sequence[str],
+        expires_at: datetime | None = None,
+        requests_per_minute: int | None = None,
+    ) -> tuple[str, str]:
         """Create a key; return its id and the key itself, which is not kept. Without corpora it covers all of them.
 
         Raises:
-            InvalidInput: an unknown role or an unusable corpus name.
+            InvalidInput: an unknown role, an unusable corpus name, an end that has passed, or a rate below 0.
         """
         if role not in ROLES:
             raise InvalidInput("role", f"{role!r} is none", f"one of {', '.join(ROLES)}")
         for corpus in corpora:
             if not CORPUS_NAME.fullmatch(corpus):
                 raise InvalidInput("corpus", f"{corpus!r} is no corpus name", "lower-case letters, digits, - _ .")
+        if expires_at is not None and expires_at <= datetime.now(UTC):
+            raise InvalidInput("expires", f"{expires_at:%Y-%m-%d %H:%M} UTC has passed", "give a moment to come")
+        if requests_per_minute is not None and requests_per_minute < 0:
+            raise InvalidInput("rate", "is below 0", "give requests a minute, or 0 for no limit")
         key, key_id = KEY_PREFIX + secrets.token_urlsafe(32), "key_" + secrets.token_hex(6)
-        self._ledger.keys.insert(key_id, _hash(key), name, role, corpora)
+        self._ledger.keys.insert(key_id, _hash(key), name, role, corpora, expires_at, requests_per_minute)
         return key_id, key
 
     def list(self) -> Sequence[KeyRecord]:
@@ -81,21 +94,22 @@ class ApiKeys:
     def find(self, key: str) -> KeyRecord | None:
         """Return the key's record while it is in force. Reads the ledger for a key that the list lacks."""
         hashed = _hash(key)
-        return self._in_force().get(hashed) or self._in_force(_UNKNOWN_SECONDS).get(hashed)
+        found = self._in_force().get(hashed) or self._in_force(_UNKNOWN_SECONDS).get(hashed)
+        return found if found and found.is_in_force(datetime.now(UTC)) else None
 
     def any_active(self) -> bool:
         """Return whether any key is in force."""
-        return bool(self._in_force())
+        return any(key.is_in_force(datetime.now(UTC)) for key in self._in_force().values())
 
     def needed(self, required: bool | None) -> bool:
         """Return whether a request from this machine needs a key, by the setting `require_api_key`.
 
         If it is None, revoking the last key does not open the interface again: the ledger keeps revoked keys.
         """
-        active = self._in_force()
+        is_any_active = self.any_active()
         if required is None:
             return self._was_one_made
-        return required or bool(active)
+        return required or is_any_active
 
     def _in_force(self, trusted_seconds: float = REMEMBERED_SECONDS) -> dict[str, KeyRecord]:
         with self._lock:
@@ -135,6 +149,15 @@ class LocalKey:
         return secrets.compare_digest(known.encode(), key.encode())
 
 
+def secret_of(data_dir: Path) -> bytes:
+    """Return the instance's secret, which is made once."""
+    file = data_dir / SIGNING_FILE
+    with suppress(FileNotFoundError):
+        return file.read_bytes()
+    replace_file(file, secrets.token_bytes(32), 0o600)
+    return file.read_bytes()
+
+
 def is_loopback(host: str) -> bool:
     """Return whether an address is this machine's own."""
     if host == "localhost":
@@ -171,6 +194,8 @@ class Caller:
     role: str
     corpora: frozenset[str] | None
     """The corpora that the key may touch; None for all."""
+    requests_per_minute: int | None = None
+    """The key's own limit; None for that of the settings."""
 
     def may_touch(self, corpus: str) -> None:
         """Raise `Forbidden` unless the key lists the corpus."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 
 from sluice.contracts.api import Health, HealthCheck
-from sluice.contracts.errors import DiskFull, SluiceError
+from sluice.contracts.errors import DiskFull, IdempotencyInProgress, SluiceError
 from sluice.graph.arm import DAMAGED
 from sluice.ingest.politeness.hosts import MOST_DAYS
+from sluice.workers.broker.celery_app import pool_size
 from sluice.workers.broker.direct_query import QueryPool
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.runtime.backpressure import DiskRoom
-from sluice.workers.service.callers import ApiKeys
+from sluice.workers.service.callers import ApiKeys, secret_of
 from sluice.workers.service.dead_letters import DeadLetterDesk
 from sluice.workers.service.forget import ForgetDesk
 from sluice.workers.service.freshness import published_hash
@@ -23,6 +26,7 @@ from sluice.workers.service.graphs import GraphDesk
 from sluice.workers.service.learning.control import FlagDesk, RolloutDesk, subject_of
 from sluice.workers.service.memories import MemoryDesk
 from sluice.workers.service.quarantine import QuarantineDesk
+from sluice.workers.service.rate_limits import RateLimits
 from sluice.workers.service.runs import Announcements, Runs
 from sluice.workers.service.service import Service
 from sluice.workers.settings import Settings
@@ -53,20 +57,48 @@ class Instance:
         self.memory = MemoryDesk(self.context, reads_write=False)
         self.graph = GraphDesk(self.context)
         self.keys = ApiKeys(ledger)
+        self.secret = secret_of(settings.data_dir)
         self.query_pool = QueryPool(settings)
+        self.rates = RateLimits(settings)
         self.announcements = Announcements(settings)
         self.announcements.start()
+        self._in_hand: set[tuple[str, str]] = set()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def in_hand(self, owner: str, key: str | None) -> Iterator[None]:
+        """Hold an owner's idempotency key while its request is being recorded; from then on the ledger knows it.
+
+        Raises `IdempotencyInProgress` if another request of this process holds it; of those of other processes the
+        ledger makes one.
+        """
+        if key is None:
+            yield
+            return
+        with self._lock:
+            if (owner, key) in self._in_hand:
+                raise IdempotencyInProgress("the first request with this key is being recorded: send it again")
+            self._in_hand.add((owner, key))
+        try:
+            yield
+        finally:
+            self._in_hand.discard((owner, key))
 
     async def close(self) -> None:
         """Close every part that was opened."""
         await self.announcements.stop()
         await self.query_pool.close()
+        await self.rates.close()
         self.context.close()
 
 
-def check_health(context: Context) -> Health:
-    """Return the state of every part. Checks each once, within its own time limit; raises nothing."""
-    checks = {name: _asked(check, context) for name, check in _CHECKS.items()}
+NEEDED = ("broker", "ledger", "disk")
+"""Parts without which nothing can be asked here."""
+
+
+def check_health(context: Context, parts: Collection[str] = ()) -> Health:
+    """Return the state of these parts, or of all. Checks each once, within its own time limit; raises nothing."""
+    checks = {name: _asked(check, context) for name, check in _CHECKS.items() if not parts or name in parts}
     return Health(ok=all(check.ok for check in checks.values()), version=version("sluice"), checks=checks)
 
 
@@ -103,7 +135,7 @@ def _disk(context: Context) -> HealthCheck:
 
 def _workers(context: Context) -> HealthCheck:
     present = context.transport.present_workers()
-    missing = [stage for stage, count in present.items() if count == 0]
+    missing = [stage for stage, count in present.items() if count == 0 and pool_size(context.settings, stage) > 0]
     facts = dict(present) | {"at_once": context.transport.handled_at_once()}
     return HealthCheck(ok=not missing, detail=f"no worker for {', '.join(missing)}" if missing else "", facts=facts)
 

@@ -20,7 +20,7 @@ import structlog
 from pydantic import Field
 from redis.exceptions import RedisError
 
-from sluice.contracts.api import RunKind, RunStatus, RunView
+from sluice.contracts.api import RunView
 from sluice.contracts.base import Value, is_none
 from sluice.contracts.errors import Corrupted, NotFound, Overloaded
 from sluice.contracts.event import Body
@@ -61,14 +61,13 @@ class Runs:
         return run
 
     def recent(
-        self, caller: Caller, corpus: str | None, status: RunStatus | None, limit: int, kind: RunKind | None = None
+        self, caller: Caller, limit: int, before: str | None = None, *, corpus: str | None = None, **filters: Any
     ) -> list[RunSummary]:
-        """Return runs of one corpus, or of all the caller's, newest first. Raises `Forbidden` for another's corpus."""
+        """Return runs of one corpus, or of all the caller's, newest first. Raises `Forbidden` for another's corpus.
+        `filters` are those of the ledger's `runs`."""
         if corpus is not None:
             caller.may_touch(corpus)
-        wanted = [corpus] if corpus is not None or caller.corpora is None else sorted(caller.corpora)
-        found = [run for one in wanted for run in self._ledger.runs(limit=limit, corpus=one, status=status, kind=kind)]
-        return sorted(found, key=lambda run: run.run_id, reverse=True)[:limit]
+        return self._ledger.runs(limit, before, corpus, corpora=caller.corpora, **filters)
 
 
 class Announcements:

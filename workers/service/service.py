@@ -20,12 +20,13 @@ from sluice.contracts.budget import Allowance, Ceiling, Ceilings
 from sluice.contracts.document import Document, DocumentBatch
 from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, InvalidSetting, NotFound, PolicyRefused
 from sluice.contracts.event import Event, Gap, GapFound, Next, Queue, new_run_id
-from sluice.contracts.gate import Feedback, FeedbackGiven, GateOptions, GateRequested, Limits
+from sluice.contracts.gate import Feedback, FeedbackGiven, GateOptions, GateRequested, Limits, SearchWishes
 from sluice.contracts.ingest import CrawlDirected, DocumentsRemoved, DocumentsSubmitted, Render
 from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL
 from sluice.gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
 from sluice.gate.profile import choose_profile
 from sluice.gate.veto import lifted_by, lowest_ceilings
+from sluice.ingest.search.port import SearchFilters
 from sluice.ledger.events.outbox import NO_KEY, run_baggage
 from sluice.ledger.ledger import CreatedRun, NewRun
 from sluice.memory.qdrant_schema import is_memory_corpus
@@ -59,7 +60,7 @@ class Service:
         """Record a gate request and set it going.
 
         Raises:
-            InvalidInput: an unknown profile or prompt, or an unusable seed.
+            InvalidInput: an unknown profile or prompt, an unusable seed or site.
             Conflict: the idempotency key was used for another request.
             Overloaded: its queues are full; says when to come back.
             BudgetExhausted: embedding the session costs more than is left; a question alone is never refused.
@@ -67,6 +68,8 @@ class Service:
         choose_profile(self._context.profiles, request.profile)
         if request.prompt is not None:
             template_named(request.prompt)
+        if request.search is not None:
+            _require_searchable(request.search)
         seconds = request.deadline_seconds or self._context.settings.gate.deadline_seconds
         seeds = tuple(usable_url(f"seeds.{index}", url) for index, url in enumerate(request.seeds))
         deadline_at = datetime.now(UTC) + timedelta(seconds=seconds)
@@ -363,3 +366,11 @@ def _entering(first: Sequence[Next]) -> Counter[Queue]:
 def _short_of(pages: int, ceiling: Ceiling) -> tuple[str, ...]:
     most = pages if ceiling.pages is None else ceiling.pages
     return Allowance(pages=most, bytes=ceiling.bytes, milliseconds=ceiling.milliseconds).short_of(pages)
+
+
+def _require_searchable(wishes: SearchWishes) -> None:
+    """Raise `InvalidInput` for a site that is no domain, as a search would only later."""
+    try:
+        SearchFilters.read(wishes.filters, datetime.now(UTC).date())
+    except InvalidInput as error:
+        raise InvalidInput("search.sites", error.problem, error.remedy) from error

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -31,8 +32,8 @@ CONNECT_SECONDS = 5.0
 ATTEMPTS = 3
 FIRST_WAIT_SECONDS = 0.1
 """Wait before the second try; it doubles before the third."""
-PLAIN: dict[str, Any] = {"dict[str, str]": dict[str, str], "list[str]": list[str]}
-"""Types of answers that are no models."""
+PLAIN: dict[str, Any] = {"dict[str, str]": dict[str, str], "dict[str, bool]": dict[str, bool], "str": str}
+"""Types that are no models."""
 
 
 class _Client(Operations):
@@ -96,7 +97,15 @@ class _Client(Operations):
         if not response.is_success and response.status_code not in call.also_good:
             raise _error(response)
         kind = call.answer if isinstance(call.answer, str) else call.answer[response.status_code]
-        return self.parse(kind, response.content)  # type: ignore[no-any-return]
+        answer = self.parse(kind, response.content)
+        if kind.startswith("Page["):
+            filters = tuple(pair for pair in call.query if pair[0] != "cursor")
+            answer.following(lambda cursor: self.send(replace(call, query=(*filters, ("cursor", cursor)))))
+        return answer  # type: ignore[no-any-return]
+
+    def send(self, call: Call[Any]) -> Any:
+        """Send a call, and return its answer or, for asyncio, an awaitable of it."""
+        raise NotImplementedError
 
     def parse(self, kind: str, content: bytes) -> Any:
         """Parse `content` as the type that `kind` names; a subclass may parse it otherwise. Raises `Unavailable` if it
@@ -251,13 +260,11 @@ def _error(response: httpx2.Response) -> SluiceError:
 
 @cache
 def _adapter(kind: str) -> TypeAdapter[Any]:
-    """Return the parser of the type that `kind` names: a model, a list of one, or a plain type."""
+    """Return the parser of the type that `kind` names: a model, a part of a list of one, or a plain type."""
     from pydantic import TypeAdapter
 
     from sluice_client import models
 
-    if kind in PLAIN:
-        return TypeAdapter(PLAIN[kind])
-    inner = kind.removeprefix("list[").removesuffix("]")
-    model: Any = getattr(models, inner)
-    return TypeAdapter(model if inner == kind else list[model])
+    inner = kind[len("Page[") : -1] if kind.startswith("Page[") else kind
+    model: Any = PLAIN.get(inner) or getattr(models, inner)
+    return TypeAdapter(model if inner == kind else models.Page[model])

@@ -7,6 +7,7 @@ SluiceError
 │   └── MalformedEvent    the content is no event
 ├── NotFound              a run, corpus, document, dead letter or generation does not exist
 ├── Conflict              the request contradicts what is recorded
+│   └── IdempotencyKeyReused    its key belongs to a request with another body
 ├── Forbidden             no key, a key without the role, or a corpus that the key may not touch
 ├── PolicyRefused         the owner's rules forbid it: `field` names the rule, `remedy` what would lift it
 ├── NotInstalled          the server lacks a library: `remedy` is the command that installs it
@@ -14,6 +15,8 @@ SluiceError
 ├── Unavailable           nothing answers, or a part of the server does not: trying later can help
 │   ├── TimedOut          it took longer than its limit
 │   ├── Overloaded        a queue or quota is full: come back after `retry_after_seconds`
+│   │   └── RateLimited   the API key sends more requests than it may
+│   ├── IdempotencyInProgress   the first request under the same key is not recorded yet
 │   ├── EmbedderDown      the embedding model is out of reach
 │   └── DiskFull          the server's disk has no room
 ├── Corrupted             bytes on the server's disk do not match their hash
@@ -88,6 +91,10 @@ class Conflict(SluiceError):
     """The request contradicts what is already recorded."""
 
 
+class IdempotencyKeyReused(Conflict):
+    """The idempotency key belongs to a request with another body."""
+
+
 class Forbidden(SluiceError):
     """The caller may not do this."""
 
@@ -118,6 +125,14 @@ class TimedOut(Unavailable):
 
 class Overloaded(Unavailable):
     """A queue, rate or quota is full."""
+
+
+class RateLimited(Overloaded):
+    """The API key sends more requests than it may."""
+
+
+class IdempotencyInProgress(Unavailable):
+    """The first request under the same idempotency key is not recorded yet."""
 
 
 class EmbedderDown(Unavailable):

@@ -42,7 +42,7 @@ class Operations:
 
         `fields`: profile, session, limits, deadline_seconds, plan, seeds, top_k, max_tokens, filters, trust_threshold,
         diversity, neighbours, max_per_domain, duplicate_threshold, rerank, confidence_floor, render, screenshot,
-        prompt, session_id, memory.
+        prompt, session_id, memory, lexical_weight, candidates, search (locale, top_k, sites, after, before, freshness).
         """
         call = starting("/v1/gate", {"query": query, "corpus": corpus, "wait": wait, **fields}, idempotency_key)
         patience = (fields.get("deadline_seconds") or DEFAULT_DEADLINE_SECONDS) if wait else 0.0
@@ -50,9 +50,19 @@ class Operations:
 
     @request("GET /v1/runs")
     def runs(
-        self, *, corpus: str | None = None, status: str | None = None, kind: str | None = None, limit: int | None = None
-    ) -> list[models.RunSummary]:
-        """List recent runs, the newest first."""
+        self,
+        *,
+        corpus: str | None = None,
+        status: str | None = None,
+        kind: str | None = None,
+        owner: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        q: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.Page[models.RunSummary]:
+        """List runs, the newest first. `q` is text in the question."""
 
     @request("GET /v1/runs/{run_id}")
     def run(self, run_id: str) -> models.RunView:
@@ -72,7 +82,7 @@ class Operations:
         """Search the corpus, without a run.
 
         `fields`: top_k, strategy, filters, trust_threshold, max_tokens, diversity, neighbours, max_per_domain,
-        duplicate_threshold, rerank, confidence_floor, prompt, minimum_journal_offset.
+        duplicate_threshold, rerank, confidence_floor, lexical_weight, candidates, prompt, minimum_journal_offset.
         """
 
     @operation
@@ -116,11 +126,11 @@ class Operations:
         """Count the served documents that `forget` would remove. `fields` as of `forget`. Needs an operator."""
 
     @request("GET /v1/forgotten")
-    def forgotten(self) -> list[models.ForgottenEntry]:
+    def forgotten(self) -> models.Page[models.ForgottenEntry]:
         """List the entries that are neither crawled nor taken in, the latest first. Needs an operator."""
 
     @request("POST /v1/forgotten", in_body=True)
-    def keep_out(self, /, **fields: Any) -> list[models.ForgottenEntry]:
+    def keep_out(self, /, **fields: Any) -> models.Page[models.ForgottenEntry]:
         """Add an entry that is neither crawled nor taken in: corpus, kind, value, note. Needs an operator."""
 
     @request("DELETE /v1/forgotten/{entry_id}")
@@ -186,20 +196,20 @@ class Operations:
         """Return everything in a feature's journal: JSON, an entry a line, the oldest first."""
 
     @request("GET /v1/memory/features")
-    def memory_features(self, project: str) -> list[str]:
+    def memory_features(self, project: str) -> models.Page[str]:
         """List the features of a project that have a journal, sorted."""
 
     @request("POST /v1/memory/undo")
-    def undo_repetition(self, entry_id: str, project: str, feature: str) -> list[models.FeatureLearning]:
+    def undo_repetition(self, entry_id: str, project: str, feature: str) -> models.Page[models.FeatureLearning]:
         """Undo counting a text as a repetition, and return the learning that it becomes. Needs an operator. Raises
         `NotFound` where the entry counted nothing, or was undone before."""
 
     @request("POST /v1/memory/prune")
-    def prune_learnings(self, project: str, feature: str) -> list[models.FeatureLearning]:
+    def prune_learnings(self, project: str, feature: str) -> models.Page[models.FeatureLearning]:
         """Put aside learnings that a rule found once, long ago, and nobody used or reviewed. Needs an operator."""
 
     @request("POST /v1/memory/rebuild", is_repeatable=True)
-    def rebuild_memory(self, project: str, feature: str | None = None) -> list[models.RunAccepted]:
+    def rebuild_memory(self, project: str, feature: str | None = None) -> models.Page[models.RunAccepted]:
         """Bring the index up to the journals; returns the runs that do so. Needs an operator."""
 
     @request("GET /v1/memory/proof")
@@ -207,7 +217,7 @@ class Operations:
         """Compare a feature's memory and index with its journal."""
 
     @request("DELETE /v1/memory/orphans")
-    def drop_memory_orphans(self, project: str) -> list[str]:
+    def drop_memory_orphans(self, project: str) -> models.Page[str]:
         """Empty the project's collections that have no journal; returns their names. Needs an operator."""
 
     @operation
@@ -251,7 +261,7 @@ class Operations:
         """Return the state of a corpus's graph."""
 
     @request("GET /v1/graph")
-    def graphs(self) -> list[models.GraphStatus]:
+    def graphs(self) -> models.Page[models.GraphStatus]:
         """Return the state of each corpus's graph, for the corpora that the key may see."""
 
     @operation
@@ -271,13 +281,12 @@ class Operations:
         """Check that the instance's Neo4j or Memgraph answers."""
 
     @request("GET /v1/dead-letters")
-    def dead_letters(self, /, **filters: Any) -> list[models.DeadLetterSummary]:
+    def dead_letters(self, /, **filters: Any) -> models.Page[models.DeadLetterSummary]:
         """List events that could not be handled, the latest first. All calls on dead letters need an operator.
-        `filters`: stage, reason, kind, fingerprint, run_id, corpora, since, until, status, limit, before (a
-        position)."""
+        `filters`: stage, reason, kind, fingerprint, run_id, corpora, since, until, status, limit, cursor."""
 
     @request("GET /v1/dead-letters/groups")
-    def dead_letter_groups(self, /, **filters: Any) -> list[models.DeadLetterGroup]:
+    def dead_letter_groups(self, /, **filters: Any) -> models.Page[models.DeadLetterGroup]:
         """Count dead letters that failed alike, with an example. `filters` as of `dead_letters`."""
 
     @request("GET /v1/dead-letters/{letter_id}")
@@ -311,7 +320,7 @@ class Operations:
         of `dead_letters`; `fields`: force, note."""
 
     @request("GET /v1/replays")
-    def replays(self, limit: int = 50, before: str | None = None) -> list[models.ReplayView]:
+    def replays(self, limit: int = 50, cursor: str | None = None) -> models.Page[models.ReplayView]:
         """List bulk replays, the newest first."""
 
     @request("GET /v1/replays/{replay_id}")
@@ -319,7 +328,7 @@ class Operations:
         """Return the progress of a bulk replay."""
 
     @request("GET /v1/replays/{replay_id}/actions")
-    def replay_actions(self, replay_id: str) -> list[models.OperatorAction]:
+    def replay_actions(self, replay_id: str) -> models.Page[models.OperatorAction]:
         """List operators' actions on a bulk replay."""
 
     @request("POST /v1/replays/{replay_id}/pause")
@@ -337,9 +346,9 @@ class Operations:
     @request("GET /v1/quarantine")
     def quarantined(
         self, /, corpora: str | Sequence[str] | None = None, *, limit: int = MOST_HELD_AT_ONCE, **filters: Any
-    ) -> list[models.QuarantinedChunk]:
+    ) -> models.Page[models.QuarantinedChunk]:
         """List chunks that the guard holds back, the latest first. All calls on the quarantine need an operator.
-        `filters`: rule, state, url_prefix, document_id, run_id, before (a position)."""
+        `filters`: rule, state, url_prefix, document_id, run_id, cursor."""
 
     @request("GET /v1/quarantine/{held_id}")
     def quarantined_text(self, held_id: str) -> models.QuarantinedText:
@@ -354,11 +363,11 @@ class Operations:
         """Remove the text of a chunk that is held back; the facts stay."""
 
     @request("GET /v1/flags")
-    def flags(self) -> list[models.FlagState]:
+    def flags(self) -> models.Page[models.FlagState]:
         """List every feature flag, with the authority that decides it."""
 
     @request("GET /v1/flags/{name}/history")
-    def flag_history(self, name: str) -> list[models.OperatorAction]:
+    def flag_history(self, name: str) -> models.Page[models.OperatorAction]:
         """List operators' actions on a flag, the oldest first. Needs an operator."""
 
     @request("PUT /v1/flags/{name}", in_body=True)
@@ -370,35 +379,35 @@ class Operations:
         """Remove the stored setting of a flag, its kill switch too. Needs an operator."""
 
     @request("GET /v1/defences")
-    def defences(self) -> list[models.DefenceView]:
+    def defences(self) -> models.Page[models.DefenceView]:
         """List the gate's defences: which are active, and why. Needs an operator of all corpora."""
 
     @request("DELETE /v1/defences/{name}")
     def lift_defence(
         self, name: str, *, profile: str | None = None, corpus: str | None = None, note: str = ""
-    ) -> list[models.DefenceView]:
+    ) -> models.Page[models.DefenceView]:
         """Lift a defence before it heals. Needs an operator of all corpora."""
 
     @request("PUT /v1/defences/{name}", in_body=True)
     def pin_defence(
         self, name: str, pin: str, *, profile: str | None = None, corpus: str | None = None, note: str = ""
-    ) -> list[models.DefenceView]:
+    ) -> models.Page[models.DefenceView]:
         """Hold a defence on or off, until it is lifted. Needs an operator of all corpora."""
 
     @request("GET /v1/stages")
-    def stages(self) -> list[models.StageView]:
+    def stages(self) -> models.Page[models.StageView]:
         """List the stages: the work waiting in each, and which are paused. Needs an operator of all corpora."""
 
     @request("POST /v1/stages/{stage}/pause", is_repeatable=True)
-    def pause_stage(self, stage: str, why: str) -> list[models.StageView]:
+    def pause_stage(self, stage: str, why: str) -> models.Page[models.StageView]:
         """Stop handing out work of a stage. Needs an operator of all corpora."""
 
     @request("POST /v1/stages/{stage}/resume", is_repeatable=True)
-    def resume_stage(self, stage: str) -> list[models.StageView]:
+    def resume_stage(self, stage: str) -> models.Page[models.StageView]:
         """Resume a paused stage. Needs an operator of all corpora."""
 
     @request("GET /v1/hosts")
-    def hosts(self, days: int = 1, limit: int = 100) -> list[models.HostView]:
+    def hosts(self, days: int = 1, limit: int = 100) -> models.Page[models.HostView]:
         """List the crawl's requests to each host, the most requested first. Needs an operator of all corpora."""
 
     @request("GET /v1/runs/{run_id}/trace")
@@ -410,7 +419,7 @@ class Operations:
         """Return the gate's decision on a run, and the same one computed again from its recorded inputs."""
 
     @request("GET /v1/profiles")
-    def profiles(self) -> list[models.GateProfile]:
+    def profiles(self) -> models.Page[models.GateProfile]:
         """List the profiles of the gate, with their thresholds."""
 
     @request("POST /v1/evaluation/rebuild", patience_seconds=REBUILD_SECONDS, is_repeatable=True)
@@ -424,7 +433,7 @@ class Operations:
         """Return the outcomes of the runs. Needs an operator of all corpora."""
 
     @request("GET /v1/rollouts")
-    def rollouts(self) -> list[models.Rollout]:
+    def rollouts(self) -> models.Page[models.Rollout]:
         """List every model of the gate that was tried, the active one first. Needs an operator of all corpora."""
 
     @request("POST /v1/rollouts", in_body=True)
@@ -438,6 +447,14 @@ class Operations:
     @request("GET /healthz", also_good=(503,))
     def health(self) -> models.Health:
         """Return the state of each part of the server, healthy or not."""
+
+    @request("GET /livez")
+    def is_alive(self) -> dict[str, bool]:
+        """Return whether the server's process answers, whatever the state of its parts."""
+
+    @request("GET /readyz", also_good=(503,))
+    def readiness(self) -> models.Health:
+        """Return the state of the parts without which the server takes no request."""
 
     @request("GET /metrics")
     def metrics(self) -> str:

@@ -7,6 +7,8 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
+from sluice.api.app import descriptions
+
 
 def test_the_page_and_what_it_loads_come_from_here(http: TestClient) -> None:
     page = http.get("/docs")
@@ -36,3 +38,24 @@ def test_no_other_file_is_given(http: TestClient, name: str) -> None:
 def test_the_start_script_names_the_description(http: TestClient) -> None:
     assert '"/openapi.json"' in http.get("/docs/start.js").text
     assert http.get("/openapi.json").json()["info"]["title"] == "Sluice"
+
+
+def test_the_description_says_of_requests_and_tags_what_they_are(http: TestClient) -> None:
+    told = http.get("/openapi.json").json()
+    operations = [one for path in told["paths"].values() for one in path.values()]
+    assert {tag for one in operations for tag in one.get("tags", ())} == {tag["name"] for tag in told["tags"]}
+    assert [{}, {"HTTPBearer": []}] in [one.get("security") for one in operations], "no key is needed on loopback"
+    shapes = told["components"]["schemas"]
+    for name in ("GateRequest", "Query", "DocumentsRequest", "SubmittedDocument", "FeedbackRequest", "Filters"):
+        fields = shapes[name]["properties"]
+        assert [field for field in fields if "description" not in fields[field]] == [], name
+
+
+def test_the_table_of_descriptions_holds_nothing_that_is_not_there(http: TestClient) -> None:
+    shapes, table = http.get("/openapi.json").json()["components"]["schemas"], dict(descriptions())
+    table.pop("tags")
+    every = table.pop("every")
+    assert every.keys() <= {field for shape in shapes.values() for field in shape.get("properties", {})}
+    for name, told in table.items():
+        said = {field: shapes[name]["properties"][field]["description"] for field in told}
+        assert said == told, "a docstring in the code says it already"

@@ -36,14 +36,14 @@ def stands(ledger: Ledger) -> Defence:
 
 
 def test_a_step_back_is_shown_and_ended(http: TestClient, stands: Defence) -> None:
-    [shown] = http.get("/v1/defences").json()
+    [shown] = http.get("/v1/defences").json()["data"]
     assert Defence.model_validate(shown["stands"]) == stands
     assert (shown["configuration"], shown["falls_back_to"]) == ("a" * 64, None)
     missing = http.delete("/v1/defences/satisfaction", params={"profile": "code"})
     assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
-    [lifted] = http.delete("/v1/defences/satisfaction", params={"note": "the provider was mended"}).json()
+    [lifted] = http.delete("/v1/defences/satisfaction", params={"note": "the provider was mended"}).json()["data"]
     assert lifted["stands"] is None
-    [run] = http.get("/v1/runs", params={"kind": "control"}).json()
+    [run] = http.get("/v1/runs", params={"kind": "control"}).json()["data"]
     assert run["query"] == "defence_lift defence:satisfaction:default: the provider was mended"
     assert http.delete("/v1/defences/satisfaction").status_code == 404
     assert http.delete("/v1/defences/patience").status_code == 422
@@ -61,7 +61,7 @@ def test_only_an_operator_of_all_corpora_sees_and_ends_it(http: TestClient, ledg
 
 def test_an_operator_of_all_corpora_holds_one_off_and_health_says_so(http: TestClient, ledger: Ledger) -> None:
     put = "/v1/defences/satisfaction"
-    held = http.put(put, json={"pin": "off", "corpus": "docs", "note": "a flood"}).json()
+    held = http.put(put, json={"pin": "off", "corpus": "docs", "note": "a flood"}).json()["data"]
     assert [(one["corpus"], one["profile"], one["pinned"], one["stands"]) for one in held] == [
         ("docs", "*", "off", None)
     ]

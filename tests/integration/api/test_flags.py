@@ -10,7 +10,7 @@ from sluice.workers.service.callers import ApiKeys
 
 
 def flag(http: TestClient, name: str) -> dict[str, object]:
-    states = {one["name"]: one for one in http.get("/v1/flags").json()}
+    states = {one["name"]: one for one in http.get("/v1/flags").json()["data"]}
     state: dict[str, object] = states[name]
     return state
 
@@ -29,10 +29,12 @@ def test_a_flag_is_changed_shown_and_reset(http: TestClient) -> None:
         "event: FlagChanged",
         "event: RunFinished",
     ]
-    assert [one["run_id"] for one in http.get("/v1/runs", params={"kind": "control"}).json()] == [body["run_id"]]
+    assert [one["run_id"] for one in http.get("/v1/runs", params={"kind": "control"}).json()["data"]] == [
+        body["run_id"]
+    ]
     http.delete("/v1/flags/rerank", params={"note": "faster now"})
     assert flag(http, "rerank")["decided_by"] == "default"
-    history = http.get("/v1/flags/rerank/history").json()
+    history = http.get("/v1/flags/rerank/history").json()["data"]
     assert [(one["action"], one["note"]) for one in history] == [("flag_off", "too slow"), ("flag_reset", "faster now")]
 
 

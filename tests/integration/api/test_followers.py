@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Any
 
 import httpx
 import pytest
 from starlette.testclient import TestClient
 
 from sluice.contracts.api import ENDED, RunStatus
-from sluice.contracts.event import Event, Next, new_run_id
+from sluice.contracts.event import Body, Event, Next, new_run_id
 from sluice.contracts.gate import GateRequested
 from sluice.ledger.ledger import Ledger, NewRun
 from sluice.workers.service import runs
@@ -47,10 +48,12 @@ def test_a_key_follows_and_waits_for_so_many_runs_and_no_other_key_feels_it(
         refused = http.get(events, headers=one)
         assert (refused.status_code, refused.json()["code"]) == (429, "overloaded")
         assert int(refused.headers["Retry-After"]) >= 1
-        runs_before = len(http.get("/v1/runs", headers=one).json())
+        runs_before = len(http.get("/v1/runs", headers=one).json()["data"])
         waited_for = http.post("/v1/gate", json={"query": "what is a claim?", "wait": True}, headers=one)
         assert waited_for.status_code == 429
-        assert len(http.get("/v1/runs", headers=one).json()) == runs_before, "what is refused leaves nothing behind"
+        assert len(http.get("/v1/runs", headers=one).json()["data"]) == runs_before, (
+            "what is refused leaves nothing behind"
+        )
         assert http.post("/v1/gate", json={"query": "what is a claim?"}, headers=one).status_code == 202
         with http.stream("GET", events, headers=other) as stream:
             assert stream.status_code == 200
@@ -78,3 +81,37 @@ def test_a_stream_tells_the_end_that_came_between_two_of_its_reads(
     read: Ledger = http.app.state.instance.context.ledger  # type: ignore[attr-defined]
     monkeypatch.setattr(read, "status_of", of_a_run_that_ends_just_now)
     assert "event: RunFinished" in http.get(f"/v1/runs/{run_id}/events").text
+
+
+def test_the_stream_is_told_in_parts_as_json(http: TestClient, ledger: Ledger) -> None:
+    run_id = begun(ledger)
+    events, told = f"/v1/runs/{run_id}/events", list[Any]()
+    part: dict[str, Any] = {"last_event_id": "0"}
+    for _ in range(2):
+        part = http.get(events, params={"format": "json", "after": part["last_event_id"]}).json()
+        told += part["data"]
+        ledger.cancel(run_id)
+    assert [one["kind"] for one in told] == ["GateRequested", "RunFinished"]
+    assert told[0]["body"]["query"] == "what is a lease?"
+    assert part["has_ended"]
+    again = http.get(events, params={"format": "json", "after": part["last_event_id"], "wait": 60}).json()
+    assert (again["data"], again["last_event_id"], again["has_ended"]) == ([], part["last_event_id"], True)
+    behind = http.get(events, headers={"Last-Event-ID": part["last_event_id"]}, params={"format": "json"})
+    assert behind.json()["data"] == []
+
+
+def test_a_part_waits_for_the_next_event_and_no_longer(http: TestClient, ledger: Ledger) -> None:
+    run_id = begun(ledger)
+    events, wanted = f"/v1/runs/{run_id}/events", {"format": "json", "after": "1000000", "wait": 0.2}
+    late = http.get(events, params=wanted).json()
+    assert (late["data"], late["has_ended"], late["last_event_id"]) == ([], False, "1000000")
+    wrong = http.get(events, params={"format": "json", "after": "x"})
+    assert (wrong.status_code, wrong.json()["errors"][0]["parameter"]) == (422, "after")
+
+
+def test_the_description_knows_every_kind_of_event(http: TestClient) -> None:
+    shapes = http.get("/openapi.json").json()["components"]["schemas"]
+    kinds = {one["$ref"].rpartition("/")[2] for one in shapes["Event"]["oneOf"]}
+    assert len(kinds) == len(Body.registry)
+    assert shapes["RunFinishedEvent"]["properties"]["kind"]["const"] == "RunFinished"
+    assert shapes["EventsPart"]["properties"]["data"]["items"] == {"$ref": "#/components/schemas/Event"}

@@ -170,8 +170,8 @@ def routes(corpus: str) -> list[tuple[str, str, dict[str, str] | None, dict[str,
 
 def test_a_key_lists_the_graphs_of_its_own_corpora_alone(http: TestClient, instance: Instance) -> None:
     own, other = bearer(http, "agent", "docs"), bearer(http, "operator", "elsewhere")
-    assert [one["corpus"] for one in http.get("/v1/graph", headers=own).json()] == ["docs"]
-    assert http.get("/v1/graph", headers=other).json() == []
+    assert [one["corpus"] for one in http.get("/v1/graph", headers=own).json()["data"]] == ["docs"]
+    assert http.get("/v1/graph", headers=other).json()["data"] == []
     assert http.get("/v1/graph").status_code == 401
 
 

@@ -71,8 +71,10 @@ def holds(ledger: Ledger, data_dir: Path, corpus: str = "docs", text: str = TEXT
 
 
 def ok(response: Any, status: int = 200) -> Any:
+    """What is answered; of a list its items."""
     assert response.status_code == status, response.text
-    return response.json()
+    told = response.json()
+    return told["data"] if isinstance(told, dict) and "next_cursor" in told else told
 
 
 def test_a_chunk_is_listed_shown_released_and_its_run_recorded(
@@ -88,7 +90,7 @@ def test_a_chunk_is_listed_shown_released_and_its_run_recorded(
     assert (whole["state"], whole["operator"], whole["actions"][0]["note"]) == ("released", "local", "a manual")
     assert http.post(f"{HELD}/{held_id}/release").status_code == 409
     assert http.get(f"{HELD}/qtn_none").status_code == 404
-    assert http.get(HELD, params={"before": "x"}).json()["field"] == "before"
+    assert http.get(HELD, params={"cursor": "x"}).json()["field"] == "cursor"
 
 
 def test_a_purge_over_http_removes_the_text(http: TestClient, ledger: Ledger, valkey: Valkey) -> None:

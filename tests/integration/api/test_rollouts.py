@@ -21,7 +21,7 @@ def http_with_model(http: TestClient) -> TestClient:
 
 def test_a_model_is_tried_reported_on_and_stopped(http_with_model: TestClient) -> None:
     http = http_with_model
-    assert http.get("/v1/rollouts").json() == []
+    assert http.get("/v1/rollouts").json()["data"] == []
     begun = http.post("/v1/rollouts", json={"action": "canary", "version": "m1", "stages": [0.2, 1], "note": "to see"})
     assert begun.status_code == 200, begun.text
     assert (begun.json()["status"], begun.json()["share"]) == ("canary", 0.2)
@@ -30,7 +30,7 @@ def test_a_model_is_tried_reported_on_and_stopped(http_with_model: TestClient) -
     assert report["verdict"]["kind"] == "inconclusive"
     assert "no data" in report["verdict"]["why"]
     assert http.post("/v1/rollouts", json={"action": "rollback"}).json()["status"] == "stopped"
-    [stopped] = http.get("/v1/rollouts").json()
+    [stopped] = http.get("/v1/rollouts").json()["data"]
     assert [step["status"] for step in stopped["history"]] == ["canary", "stopped"]
 
 

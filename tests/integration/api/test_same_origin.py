@@ -33,7 +33,7 @@ def test_a_page_of_another_origin_changes_nothing(http: TestClient, headers: dic
         refused = http.request(method, path, headers=headers)
         assert (refused.status_code, refused.json()["code"]) == (403, "forbidden"), (method, path)
         assert refused.json()["remedy"]
-    assert all(stage["paused_because"] is None for stage in http.get("/v1/stages").json())
+    assert all(stage["paused_because"] is None for stage in http.get("/v1/stages").json()["data"])
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
@@ -391,3 +392,11 @@ def test_a_rebuild_from_the_journal_proves_that_it_holds_the_same_chunks(
     assert told["hash_before"] == told["hash_after"]
     assert "the same chunks as before" in sluice("rebuild", "--prove").stdout
     assert sluice("rebuild", "-c", "unknown").exit_code == 3
+
+
+def test_the_records_of_a_list_in_parts_go_on_to_its_end() -> None:
+    parts = {None: {"data": [{"id": "a"}], "next_cursor": "c"}, "c": {"data": [{"id": "b"}], "next_cursor": None}}
+    answers = httpx2.MockTransport(lambda asked: httpx2.Response(200, json=parts[asked.url.params.get("cursor")]))
+    part = connection.Connection("http://127.0.0.1:1", transport=answers).forgotten()
+    assert [one.id for one in part.data] == ["a"]
+    assert [one.id for one in part] == ["a", "b"]

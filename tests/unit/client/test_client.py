@@ -227,6 +227,8 @@ Call = Callable[[SluiceClient], object]
             reply({"run_id": "run_1"}, 202),
             "POST /v1/feedback",
         ),
+        (lambda client: client.is_alive(), reply({"ok": True}), "GET /livez"),
+        (lambda client: client.readiness(), reply({"ok": True, "version": "0", "checks": {}}), "GET /readyz"),
         (lambda client: client.health(), reply({"ok": False, "version": "0", "checks": {}}, 503), "GET /healthz"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.contracts.budget import LEAST_PAGE_BYTES, LEAST_PAGE_MILLISECONDS, Allowance, Ceiling, Ceilings, Spend
-from sluice.contracts.gate import BudgetState, GateDecided, GateRequested, Limits, PolicyState, SearchAim
+from sluice.contracts.gate import BudgetState, GateDecided, GateRequested, Limits, PolicyState, SearchAim, SearchWishes
 from sluice.contracts.ingest import CrawlDirected, SearchCompleted, SearchDirected, SearchResult
 from sluice.contracts.plan import Plan
 from sluice.gate.decide import decide, explain
@@ -64,6 +64,16 @@ def test_a_search_plan_keeps_snippets_and_crawls_no_page() -> None:
     assert isinstance(only.body, SearchDirected)
     assert only.body.crawl_pages == 0
     assert only.reserve == Spend(usd=REACH.search_usd)
+
+
+def test_a_request_says_where_and_when_a_search_may_find() -> None:
+    wishes = SearchWishes(locale="de-CH", top_k=3, sites=("admin.ch",), after=date(2026, 1, 31), freshness="week")
+    configured = REACH.model_copy(update={"search_filters": {"site": "example.org", "before": "2026-02-01"}})
+    request = GateRequested(query="q", search=wishes)
+    (only,) = make_directives(request, decided(Plan.SEARCH, searches=("q",)), configured)
+    assert isinstance(only.body, SearchDirected)
+    assert (only.body.locale, only.body.top_k, only.body.max_usd) == ("de-CH", 3, REACH.search_usd)
+    assert only.body.filters == {"site": "admin.ch", "after": "2026-01-31", "before": "2026-02-01", "freshness": "week"}
 
 
 @given(searches=st.integers(0, 3), seeds=st.integers(0, 12), max_pages=st.integers(0, 20))

@@ -114,6 +114,24 @@ def test_an_empty_corpus_gives_no_chunks_and_no_generation(make, engine, strateg
     assert engine.port.batch_retrieve([]) == ()
 
 
+def test_a_query_weighs_words_against_meaning_itself(make, engine) -> None:
+    engine.publish(make, [make.document("words", "ferrets ferrets"), make.document("meaning", "otters swim")])
+    near = make.vector("otters swim")
+    by_weight = {
+        weight: _documents(engine.ask("ferrets", Strategy.HYBRID, near, lexical_weight=weight)) for weight in (0, 10)
+    }
+    assert by_weight == {0: ["meaning", "words"], 10: ["words", "meaning"]}
+    configured = _documents(engine.ask("ferrets", Strategy.HYBRID, near))
+    assert configured == by_weight[0], "what another query set is not kept"
+
+
+def test_a_query_says_how_many_candidates_each_retriever_finds(make, engine) -> None:
+    engine.publish(make, [make.document(f"d{number}", f"ferrets {number}") for number in range(9)])
+    query = Query(query="ferrets", corpus=CORPUS, strategy=Strategy.BM25, top_k=2, candidates=4)
+    found = engine.port.retrieve(query)
+    assert (len(found.chunks), found.metadata.total_candidates) == (2, 4)
+
+
 def test_the_vectors_of_a_document_come_in_the_order_of_its_chunks(make, engine) -> None:
     assert engine.reader.vectors("d1") is None
     engine.publish(make, [make.document("d1", "ferrets sleep", "ferrets run"), make.document("d2", "otters")])

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sluice_client.models.operations import *
 
 _NAMES = {
-    "base": "Event",
-    "answers": "Answer AnswerInsights BudgetState Channels Citation Claim CodeSample Contribution Control Decision Defence Disclosure DocumentText EdgeType Explanation Finding Gap GateCheck GraphPath GraphUse Inspection Lines ModelUse NodeLabel Origin PassageInsights PathStep Plan PolicyState PrivateSpan PromptMessage Provenance Retrieval RetrievalMetadata RetrievedChunk RunAccepted RunSummary RunTrace RunView SearchAim Sentiment Spend StaleCitation Strategy TrustFactors TrustScore Verdict Veto Voice",
+    "base": "Event Page",
+    "answers": "Answer AnswerInsights BudgetState Channels Citation Claim CodeSample Contribution Control Decision Defence Disclosure DocumentText EdgeType EventsPart Explanation Finding Gap GateCheck GraphPath GraphUse Inspection Lines ModelUse NodeLabel Origin PassageInsights PathStep Plan PolicyState PrivateSpan PromptMessage Provenance Retrieval RetrievalMetadata RetrievedChunk RunAccepted RunSummary RunTrace RunView SearchAim Sentiment Spend StaleCitation Strategy TrustFactors TrustScore Verdict Veto Voice",
     "memory": "CheckRun DecisionEntry ErrorEntry ErrorType FeatureLearning FileAction FileTouched IterationAccepted IterationOutcome IterationRecord LearningResult LearningSource LearningState Learnings MemoryProof ModelTier PromptBlock RagStatus Recall Recollection",
     "operations": "AbReport ArmSize CypherResult DeadLetterFilter DeadLetterGroup DeadLetterSummary DeadLetterView DefenceView Evaluation EvaluationRow Filters FlagResult FlagState ForgetProof ForgottenEntry GateProfile GraphProof GraphServerHealth GraphStatus Health HealthCheck HostView Interval Linked LinkedDocument Meant MetricComparison NearDocument NearLink NearestDocuments NeighbourView Neighbours NodeView OperatorAction PastPayload Payload PlanDifference PlanDifferences PlannedGroup Purged QuarantinedChunk QuarantinedText Rebuilt Released ReplayPlan ReplayView Replayed Rollout RolloutStep Selection StageVerdict StageView Summary Trace",
 }

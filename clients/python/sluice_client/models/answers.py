@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from sluice_client.models.base import Model
+from sluice_client.models.base import Event, Model
 
 EdgeType = Literal['REFERS_TO', 'LINKS_TO', 'DEFINED_IN', 'CITED_BY', 'RESOLVES_TO', 'ALIAS_OF', 'INHERITS', 'HAS_TYPE'] | str
 NodeLabel = Literal['Document', 'Symbol', 'URL', 'Tool', 'Conversation'] | str
@@ -161,6 +161,11 @@ class DocumentText(Model):  # `GET /v1/documents/{id}/text`: lines of the extrac
     line_count: int
     text: str
     left_out: list[Lines] = []
+
+class EventsPart(Model):  # The next events of a run, as JSON: what the stream of the same address tells, in parts.
+    data: list[Event]
+    last_event_id: str
+    has_ended: bool
 
 class Explanation(Model):  # A recorded decision of the gate, and the same one computed again from its recorded inputs.
     identical: bool

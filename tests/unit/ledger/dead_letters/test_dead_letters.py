@@ -186,14 +186,14 @@ def test_a_list_goes_on_behind_a_position_though_letters_come_and_go(story: Stor
         story.clock.passes(number % 2)  # some are of the same moment
     seen: list[str] = []
     before = None
-    while found := letters.list(DeadLetterPage(limit=2, before=before)):
+    while found := letters.list(DeadLetterPage(limit=2, cursor=before)):
         seen += [letter.id for letter in found]
         before = found[-1].position
         letters.purge(found[-1].id, "ann")
         parked(story, 100)
     assert sorted(seen) == sorted(ids)
     with pytest.raises(InvalidInput, match="before"):
-        letters.list(DeadLetterPage(before="yesterday"))
+        letters.list(DeadLetterPage(cursor="yesterday"))
 
 
 def test_groups_are_one_line_per_fingerprint_the_latest_first(story: Story) -> None:
@@ -210,7 +210,7 @@ def test_groups_are_one_line_per_fingerprint_the_latest_first(story: Story) -> N
     assert (crawl.example_id, crawl.message, crawl.last_seen) == (newest.id, newest.message, newest.last_seen)
     assert crawl.last_seen - crawl.first_seen == timedelta(seconds=20)
     assert letters.groups(DeadLetterPage(limit=1)) == [raw]
-    assert letters.groups(DeadLetterPage(before=raw.position)) == [crawl]
+    assert letters.groups(DeadLetterPage(cursor=raw.position)) == [crawl]
     assert letters.groups(DeadLetterPage(reason="poison")) == []
 
 

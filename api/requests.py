@@ -1,0 +1,133 @@
+"""What every request has: an id, a place in the caller's trace, a line in the access log, a measured time.
+
+Plain ASGI, so that streams are not buffered. HEAD is answered as GET is, without the body (RFC 9110, section 9.3.2).
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from contextlib import nullcontext
+
+import structlog
+from fastapi import Request
+from opentelemetry.trace import Span
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
+
+from sluice.api.problems import request_id
+from sluice.contracts.api import RunAccepted
+from sluice.otel import metrics
+from sluice.otel.context import current_traceparent, span
+from sluice.otel.spans import RUN_ID
+from sluice.workers.service.rate_limits import Rate
+
+log = structlog.get_logger("sluice.api.access")
+
+REQUEST_ID, RUN = "X-Request-Id", "Sluice-Run-Id"
+SANE_ID = re.compile(r"[A-Za-z0-9._~:/+=-]{1,128}")
+"""A request id that a caller may give: nothing that could break a line of a log."""
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing."""
+BY_PROBES = ("/livez", "/readyz", "/healthz", "/metrics")
+"""Routes that machines ask every few seconds: their successes are logged at debug alone."""
+
+
+def accepted(request: Request, run: RunAccepted) -> RunAccepted:
+    """Name the run that a request has begun: in the response's head, in the access log and on the span."""
+    request.scope["run_id"] = run.run_id
+    return run
+
+
+class Observed:
+    """Gives every request its id and its span, logs and measures it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers, method = Headers(scope=scope), scope["method"]
+        given, traceparent = headers.get(REQUEST_ID, ""), headers.get("traceparent")
+        request_id.set(given if SANE_ID.fullmatch(given) else secrets.token_hex(16))
+        is_traced = method not in READING or traceparent
+        traced = span(f"{method} unmatched", traceparent=traceparent, kind="server") if is_traced else nullcontext()
+        with bound_contextvars(request_id=request_id.get()), traced as begun:
+            exchange = _Exchange(scope, send, begun)
+            scope["method"] = "GET" if method == "HEAD" else method
+            try:
+                await self._app(scope, exchange.receiving(receive), exchange.send)
+            except Exception:
+                exchange.tell(500)
+                raise
+
+
+class _Exchange:
+    """One request and its response."""
+
+    def __init__(self, scope: Scope, send: Send, begun: Span | None) -> None:
+        self._scope, self._send, self._span = scope, send, begun
+        self._method, self._started, self._is_told = scope["method"], time.perf_counter(), False
+        self._is_head_sent = False
+
+    def receiving(self, receive: Receive) -> Receive:
+        """Return `receive`; where only a head is asked for, the client is gone as soon as that is sent."""
+
+        async def received() -> Message:
+            return {"type": "http.disconnect"} if self._is_head_sent else await receive()
+
+        return received if self._method == "HEAD" else receive
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the response."""
+        if message["type"] == "http.response.start":
+            seconds = self.tell(message["status"])
+            told = MutableHeaders(raw=message.setdefault("headers", []))
+            told[REQUEST_ID] = request_id.get() or ""
+            told["Server-Timing"] = f"total;dur={1_000 * seconds:.1f}"
+            if self._span and (traceparent := current_traceparent()):
+                told["traceparent"] = traceparent
+            rate: Rate | None = self._scope.get("rate")
+            told.update(rate.headers() if rate else {})
+            if run_id := self._run_id:
+                told[RUN] = run_id
+            message["headers"] = told.raw
+        elif self._method == "HEAD":
+            if self._is_head_sent:
+                return
+            self._is_head_sent = True
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
+        await self._send(message)
+
+    @property
+    def _run_id(self) -> str | None:
+        named: str | None = self._scope.get("run_id") or self._scope.get("path_params", {}).get("run_id")
+        return named
+
+    def tell(self, status: int) -> float:
+        """Log and measure the response, once; return the seconds until it began."""
+        seconds = time.perf_counter() - self._started
+        if self._is_told:
+            return seconds
+        self._is_told = True
+        route = getattr(self._scope.get("route"), "path", "unmatched")
+        labels = (route, self._method, str(status))
+        metrics.HTTP_REQUESTS.labels(*labels).inc()
+        metrics.HTTP_REQUEST_SECONDS.labels(*labels).observe(seconds)
+        facts = {"method": self._method, "route": route, "status": status, "milliseconds": round(1_000 * seconds, 1)}
+        caller = self._scope.get("caller")
+        named = {"run_id": self._run_id, "caller": caller.owner if caller else None}
+        is_probe = status < 400 and route in BY_PROBES
+        (log.debug if is_probe else log.info)("request", **facts, **{k: v for k, v in named.items() if v})
+        if self._span:
+            self._span.update_name(f"{self._method} {route}")
+            self._span.set_attributes(
+                {"http.request.method": self._method, "http.route": route, "http.response.status_code": status}
+                | ({RUN_ID: self._run_id} if self._run_id else {})
+            )
+        return seconds
