@@ -122,8 +122,9 @@ WIDTH = 120
 LEAST_INHERITED = 4
 """Fields that a shape must share with another to be written as its extension."""
 
-OWN = frozenset({"Event", "JsonValue"})
-"""Shapes that are not written from the description: events stand in `BASE`, with any body."""
+OWN = {"Event": "Event", "JsonValue": "Any", "Where-Output": "dict[str, Any]"}
+"""Shapes that are not written from the description, and their types: events stand in `BASE`, with any body; conditions
+have names that Python keeps for itself."""
 
 PAGE = "Page_"
 """The beginning of the names of shapes that are a part of a list."""
@@ -169,7 +170,7 @@ def _reached(waiting: list[Any], schemas: Schemas) -> set[str]:
     """Names of the shapes in the responses, and of those inside them."""
     found: set[str] = set()
     while waiting:
-        for name in set(_references(waiting.pop())) - found - OWN:
+        for name in set(_references(waiting.pop())) - found - OWN.keys():
             found.add(name)
             waiting.append(schemas[name])
     return {name for name in found if not name.startswith(PAGE)}
@@ -250,7 +251,7 @@ def _field(schema: Mapping[str, Any], *, is_required: bool) -> str:
 def _type(schema: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
-        return "Any" if name == "JsonValue" else name
+        return OWN.get(name, name)
     if "const" in schema or "enum" in schema:
         values = schema.get("enum", [schema.get("const")])
         told = f"Literal[{', '.join(map(repr, values))}]"

@@ -6,22 +6,54 @@ that the guard blocks: a key that lists corpora sees only theirs.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
+from urllib.parse import unquote
 
 from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import Scope
 
 from sluice.api.access import AnyCaller, Corpus, Note, Operator, instance_of
-from sluice.api.lists import paged, position, whole
+from sluice.api.lists import Cursor, paged, position, whole
 from sluice.api.problems import problems
 from sluice.api.requests import accepted
 from sluice.api.runs import IdempotencyKey
 from sluice.contracts.api import DocumentsRequest, DocumentText, Page, RunAccepted
-from sluice.contracts.errors import checked
-from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, Meant, NewEntry
+from sluice.contracts.errors import InvalidInput, checked
+from sluice.contracts.filters import Where, WrongText, parse_where
+from sluice.contracts.operations.corpora import (
+    ChunkView,
+    DocumentCount,
+    DocumentOrder,
+    DocumentPatch,
+    DocumentView,
+    LinkView,
+)
+from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, Meant, NewEntry, WouldForget
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
 from sluice.workers.service.documents import read_document_text
 
-documents = APIRouter(prefix="/v1", tags=["documents"])
+SLASH = "\x1c"
+"""Stands for a slash that was sent as %2F, while a route is looked for."""
+
+
+class DocumentRoute(APIRoute):
+    """A route in which %2F is no separator: an id that holds slashes is exact, even one that ends in `/text`."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether and how the route takes the request."""
+        parts = re.split("%2[fF]", scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1"))
+        if len(parts) == 1:
+            return super().matches(scope)
+        match, found = super().matches({**scope, "path": SLASH.join(map(unquote, parts))})
+        given = found.get("path_params", {})
+        return match, {**found, "path_params": {name: value.replace(SLASH, "/") for name, value in given.items()}}
+
+
+documents = APIRouter(prefix="/v1", tags=["documents"], route_class=DocumentRoute)
 forgotten = APIRouter(prefix="/v1", tags=["forget"])
 quarantine = APIRouter(prefix="/v1/quarantine", tags=["quarantine"])
 ROUTERS = (documents, forgotten, quarantine)
@@ -37,11 +69,81 @@ def add(
     request: Request, body: DocumentsRequest, caller: AnyCaller, idempotency_key: IdempotencyKey = None
 ) -> RunAccepted:
     """Chunk and index content, and crawl a bare URL. The run is finished when all of it can be found."""
-    caller.may_touch(body.corpus)
-    instance, is_operator, key = instance_of(request), caller.role == "operator", idempotency_key
+    instance, by_operator, key = instance_of(request), caller.role == "operator", idempotency_key
+    instance.corpora.require(body.corpus, caller, creates=body.create_corpus)
     with instance.in_hand(caller.owner, key):
-        run = instance.service.add_documents(body, owner=caller.owner, by_operator=is_operator, idempotency_key=key)
+        run = instance.service.add_documents(body, owner=caller.owner, by_operator=by_operator, idempotency_key=key)
     return accepted(request, run)
+
+
+Text = Annotated[str | None, Query(min_length=1, max_length=200, description="Text in title, address or id")]
+Condition = Annotated[
+    str | None, Query(min_length=1, max_length=8_000, description='A condition: `trust >= .5 and language = "en"`')
+]
+
+
+@documents.get("/documents", name="list", responses=problems(404, 503), summary="The documents of a corpus")
+def some_documents(
+    request: Request,
+    caller: AnyCaller,
+    corpus: Corpus = "default",
+    where: Condition = None,
+    q: Text = None,
+    order: DocumentOrder = "id",
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    cursor: Cursor = None,
+) -> Page[DocumentView]:
+    """Return documents that queries find now, without their texts."""
+    desk, meant = instance_of(request).documents, condition(where)
+    found = paged(request, limit, lambda *part: desk.some(caller, corpus, meant, q, order, *part), position)
+    return Page(data=tuple(placed.item for placed in found.data), next_cursor=found.next_cursor)
+
+
+@documents.get("/documents/count", name="count", responses=problems(404, 503), summary="How many documents there are")
+def number(
+    request: Request, caller: AnyCaller, corpus: Corpus = "default", where: Condition = None, q: Text = None
+) -> DocumentCount:
+    """Count the documents that queries find now. A condition reads every document."""
+    return instance_of(request).documents.count(caller, corpus, condition(where), q)
+
+
+@documents.get("/documents/by-url", responses=problems(404, 503), summary="One document by its address")
+def by_url(
+    request: Request, caller: AnyCaller, url: Annotated[str, Query(max_length=4_096)], corpus: Corpus = "default"
+) -> DocumentView:
+    """Return the document of this URL or path."""
+    return instance_of(request).documents.one(caller, corpus, url)
+
+
+def condition(where: str | None) -> Where | None:
+    """Return the condition of a parameter. Raises `InvalidInput` with the place where the text is wrong."""
+    try:
+        return parse_where(where) if where is not None else None
+    except WrongText as error:
+        raise InvalidInput("where", str(error), 'as in: trust >= .5 and language = "en"') from error
+
+
+@documents.get(
+    "/documents/{document_id:path}/chunks", responses=problems(404, 503), summary="The passages of a document"
+)
+def chunks(
+    request: Request,
+    document_id: str,
+    caller: AnyCaller,
+    corpus: Corpus = "default",
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    cursor: Cursor = None,
+) -> Page[ChunkView]:
+    """Return the passages that are embedded, ranked and cited, in the document's order."""
+    desk = instance_of(request).documents
+    found = paged(request, limit, lambda *part: desk.chunks(caller, corpus, document_id, *part), position)
+    return Page(data=tuple(placed.item for placed in found.data), next_cursor=found.next_cursor)
+
+
+@documents.get("/documents/{document_id:path}/links", responses=problems(404, 503), summary="The links of a document")
+def links(request: Request, document_id: str, caller: AnyCaller, corpus: Corpus = "default") -> Page[LinkView]:
+    """Return the addresses that the document names, with their words, and which of them the corpus has."""
+    return whole(instance_of(request).documents.links(caller, corpus, document_id))
 
 
 @documents.get(
@@ -64,6 +166,26 @@ def text(
     return read_document_text(context.readers, context.settings.trust, corpus, document_id, start_line, end_line)
 
 
+@documents.get("/documents/{document_id:path}", name="get", responses=problems(404, 503), summary="One document")
+def one_document(request: Request, document_id: str, caller: AnyCaller, corpus: Corpus = "default") -> DocumentView:
+    """Return a document by its id, URL or path, without its text. An id that holds a slash is sent with %2F."""
+    return instance_of(request).documents.one(caller, corpus, document_id)
+
+
+@documents.patch(
+    "/documents/{document_id:path}",
+    status_code=202,
+    responses=problems(404, 413, 429, 503, 507),
+    summary="Change a document's metadata",
+)
+def amend(
+    request: Request, document_id: str, body: DocumentPatch, caller: AnyCaller, corpus: Corpus = "default"
+) -> RunAccepted:
+    """Set values of the metadata, or remove those that are null. The run is finished when queries see it. Nothing is
+    embedded again."""
+    return accepted(request, instance_of(request).documents.amend(caller, corpus, document_id, body))
+
+
 @documents.delete(
     "/documents/{document_id:path}",
     status_code=202,
@@ -75,6 +197,27 @@ def remove(request: Request, document_id: str, caller: AnyCaller, corpus: Corpus
     caller.may_touch(corpus)
     service = instance_of(request).service
     return accepted(request, service.remove_document(corpus, document_id, owner=caller.owner))
+
+
+@forgotten.post(
+    "/forget",
+    status_code=202,
+    response_model=RunAccepted,
+    responses={
+        200: {"model": WouldForget, "description": "With `dry_run`: what would be forgotten; nothing is"},
+        **problems(404, 429, 503, 507),
+    },
+    summary="Forget documents by a condition, with a dry run",
+)
+def forget_where(
+    request: Request, operator: Operator, body: ForgetRequest, dry_run: bool = False
+) -> RunAccepted | JSONResponse:
+    """Forget documents as `DELETE /v1/documents` does, for clients that send no body with that. With `dry_run` count
+    them, and name the first; nothing is changed."""
+    desk = instance_of(request).forget
+    if dry_run:
+        return JSONResponse(desk.would_forget(body, operator).model_dump(mode="json"))
+    return accepted(request, desk.forget(body, operator))
 
 
 @forgotten.delete(

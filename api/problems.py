@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
@@ -28,6 +29,7 @@ STATUS: dict[type[errors.SluiceError], int] = {
     errors.NotFound: 404,
     errors.IdempotencyKeyReused: 422,
     errors.Conflict: 409,
+    errors.PreconditionFailed: 412,
     errors.Forbidden: 403,
     errors.PolicyRefused: 403,
     errors.NotInstalled: 501,
@@ -48,6 +50,7 @@ MEANINGS = {
     404: "There is no such thing",
     409: "The state does not allow it, or the first request under the same idempotency key is not recorded yet",
     405: "The path exists, but not with this method: `Allow` has those that do",
+    412: "It was changed since it was read: `If-Match` names another version",
     413: "The request is larger than max_request_bytes",
     422: "A field is wrong: the problem names it; or the idempotency key belongs to another request",
     429: "Too many requests of this key, or a full queue (come back after Retry-After), or a budget is used up",
@@ -153,6 +156,12 @@ def page(code: str) -> Response:
     found = sorted({status for its, status in [*of_errors, *((of, s) for s, of in OF_HTTP.items())] if its == code})
     lines = [f"# {code}", "", f"{titles()[code]}.", "", *(f"- {one}: {MEANINGS[one]}." for one in found)]
     return Response("\n".join(lines) + "\n", media_type="text/markdown")
+
+
+async def item_problem(request: Request, error: errors.SluiceError) -> tuple[int, dict[str, Any]]:
+    """Return the status and the problem of one item of a batch."""
+    response = await _from_error(request, error)
+    return response.status_code, json.loads(bytes(response.body))
 
 
 async def _from_error(request: Request, error: Exception) -> Response:

@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+import json
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from sluice.api.access import AnyCaller, instance_of
 from sluice.api.lists import Cursor, paged
-from sluice.api.problems import problems
+from sluice.api.problems import item_problem, problems
 from sluice.api.requests import accepted
 from sluice.contracts.api import (
     ENDED,
     EventsPart,
     FeedbackRequest,
+    GateBatch,
     GateRequest,
     Page,
+    QueryBatch,
+    QueryRequest,
     RunAccepted,
     RunKind,
     RunStatus,
     RunView,
 )
-from sluice.contracts.base import Moment
-from sluice.contracts.errors import InvalidInput
+from sluice.contracts.base import Moment, Value, fields_of
+from sluice.contracts.errors import InvalidInput, SluiceError, first_problem
+from sluice.contracts.operations.corpora import BatchResult, BatchStatus
+from sluice.contracts.retrieval import JoinedRetrieval, Retrieval
 from sluice.contracts.retrieval import Query as DirectQuery
-from sluice.contracts.retrieval import Retrieval
+from sluice.index.search.join import join
 from sluice.otel.context import current_traceparent
 from sluice.workers.service import runs as service
 from sluice.workers.service.instance import Instance
+
+SomeRequest = TypeVar("SomeRequest", bound=Value)
 
 runs = APIRouter(prefix="/v1", tags=["runs"])
 retrieval = APIRouter(prefix="/v1", tags=["retrieval"])
@@ -97,14 +107,10 @@ async def ask(
     request: Request, body: GateRequest, caller: AnyCaller, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Record a gate request. 202 with the run's id; with `wait` 200 with the finished run, or 202 if that is late."""
-    caller.may_touch(body.corpus)
     instance = instance_of(request)
-    if body.memory is not None:
-        instance.memory.of(body.memory.project, caller).require_access(body.memory.feature)
     with instance.announcements.place(caller.owner) if body.wait else nullcontext():
         with instance.in_hand(caller.owner, idempotency_key):
-            ask = partial(instance.service.ask, body, owner=caller.owner, idempotency_key=idempotency_key)
-            run = accepted(request, await run_in_threadpool(ask))
+            run = accepted(request, await run_in_threadpool(_asked, instance, body, caller, idempotency_key))
         if body.wait:
             seconds = (body.deadline_seconds or instance.settings.gate.deadline_seconds) + GRACE_SECONDS
             view = await _finished(request, run.run_id, seconds)
@@ -291,13 +297,87 @@ async def _finished(request: Request, run_id: str, seconds: float) -> RunView | 
 
 @retrieval.post(
     "/query",
-    response_model=Retrieval,
+    response_model=Retrieval | JoinedRetrieval,
     responses=problems(404, 409, 413, 503, 504),
-    summary="Search the corpus as it is",
+    summary="Search a corpus, or several, as they are",
 )
-async def query(request: Request, body: DirectQuery, caller: AnyCaller) -> Response:
+async def query(request: Request, body: QueryRequest, caller: AnyCaller) -> Response:
     """Return ranked chunks with every score, rank and source, and their generation. With `minimum_journal_offset` the
-    reply waits for a generation that covers the offset; one that the journal does not have is refused at once (422)."""
-    caller.may_touch(body.corpus)
-    raw = await instance_of(request).query_pool.ask(body, current_traceparent())
-    return Response(raw, media_type="application/json")
+    reply waits for a generation that covers the offset; one that the journal does not have is refused at once (422).
+    With `corpora` the chunks of all of them come in one order, each with its corpus."""
+    return Response(await _searched(request, body, caller), media_type="application/json")
+
+
+async def _searched(request: Request, body: QueryRequest, caller: AnyCaller) -> bytes:
+    names = body.corpora or (body.corpus,)
+    for name in names:
+        caller.may_touch(name)
+    pool, fields = instance_of(request).query_pool, fields_of(DirectQuery, body)
+    asked = [DirectQuery(**fields | {"corpus": name}) for name in names]
+    found = await asyncio.gather(*(pool.ask(one, current_traceparent()) for one in asked))
+    if not body.corpora:
+        return found[0]
+    parts = {name: Retrieval.model_validate_json(raw) for name, raw in zip(names, found, strict=True)}
+    return join(parts, body.top_k, body.max_tokens).model_dump_json().encode()
+
+
+@retrieval.post("/query/batch", responses=problems(413, 503), summary="Up to a hundred searches")
+async def query_batch(request: Request, body: QueryBatch, caller: AnyCaller) -> BatchResult:
+    """Search for each item, at most sixteen at once. Each has the status and the body that it would get alone."""
+
+    async def search(item: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        return 200, json.loads(await _searched(request, _item(QueryRequest, item), caller))
+
+    return await _batch(request, body.queries, search)
+
+
+@runs.post("/gate/batch", responses=problems(413, 503, 507), summary="Up to a hundred questions")
+async def ask_batch(
+    request: Request, body: GateBatch, caller: AnyCaller, idempotency_key: IdempotencyKey = None
+) -> BatchResult:
+    """Record a run for each item. Each has the status and the body that it would get alone; the idempotency key counts
+    for each by its place."""
+    places = itertools.count()
+
+    async def record(item: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        key = f"{idempotency_key}#{next(places)}" if idempotency_key else None
+        wanted = _item(GateRequest, item)
+        if wanted.wait:
+            raise InvalidInput("wait", "an item of a batch does not wait", "follow /v1/runs/{run_id}/events")
+        run = await run_in_threadpool(_asked, instance_of(request), wanted, caller, key)
+        return 202, run.model_dump(mode="json")
+
+    return await _batch(request, body.requests, record, at_once=1)
+
+
+def _asked(instance: Instance, body: GateRequest, caller: AnyCaller, idempotency_key: str | None) -> RunAccepted:
+    instance.corpora.require(body.corpus, caller, creates=body.create_corpus)
+    if body.memory is not None:
+        instance.memory.of(body.memory.project, caller).require_access(body.memory.feature)
+    return instance.service.ask(body, owner=caller.owner, idempotency_key=idempotency_key)
+
+
+def _item(kind: type[SomeRequest], item: dict[str, Any]) -> SomeRequest:
+    try:
+        return kind.model_validate_json(json.dumps(item))
+    except ValidationError as error:
+        raise InvalidInput(*first_problem(error)) from error
+
+
+async def _batch(
+    request: Request,
+    items: Sequence[dict[str, Any]],
+    carry_out: Callable[[dict[str, Any]], Awaitable[tuple[int, dict[str, Any]]]],
+    at_once: int = 16,
+) -> BatchResult:
+    places = asyncio.Semaphore(at_once)
+
+    async def one(item: dict[str, Any]) -> BatchStatus:
+        async with places:
+            try:
+                status, body = await carry_out(item)
+            except SluiceError as error:
+                status, body = await item_problem(request, error)
+        return BatchStatus(status=status, body=body)
+
+    return BatchResult(results=tuple(await asyncio.gather(*map(one, items))))

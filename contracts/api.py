@@ -14,8 +14,11 @@ from sluice.contracts.gate import Decision, Feedback, GateOptions, Limits
 from sluice.contracts.index import Answer, StaleCitation
 from sluice.contracts.ingest import AskedRender
 from sluice.contracts.learning.control import Defence, DefenceName, Pin
-from sluice.contracts.retrieval import Prompt
+from sluice.contracts.retrieval import Prompt, Query
 from sluice.contracts.trust import Origin, Signature
+
+CreateCorpus = Annotated[bool, Field(exclude_if=is_empty)]
+"""Whether to make the corpus if it does not exist; else that is an error (404)."""
 
 
 class GateRequest(GateOptions):
@@ -25,6 +28,37 @@ class GateRequest(GateOptions):
     deadline_seconds: Annotated[float, Field(gt=0, le=3_600)] | None = None
     seeds: Annotated[tuple[Annotated[str, Field(max_length=4_096)], ...], Field(max_length=64)] = ()
     wait: bool = False
+    create_corpus: CreateCorpus = False
+
+
+class QueryRequest(Query):
+    """`POST /v1/query`: a search of one corpus, or of several in one order."""
+
+    corpora: Annotated[tuple[CorpusName, ...], Field(max_length=16, exclude_if=is_empty)] = ()
+    """The corpora to search, in place of `corpus`. Not with `prompt` or `minimum_journal_offset`, which are of one."""
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> QueryRequest:
+        if self.corpora and ("corpus" in self.model_fields_set or self.prompt or self.minimum_journal_offset):
+            raise ValueError("corpora goes without corpus, prompt and minimum_journal_offset")
+        if len(set(self.corpora)) < len(self.corpora):
+            raise ValueError("corpora names one twice")
+        return self
+
+
+MOST_IN_BATCH = 100
+
+
+class QueryBatch(Value):
+    """`POST /v1/query/batch`. Each item is a request of `POST /v1/query`; a wrong one spoils no other."""
+
+    queries: Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=MOST_IN_BATCH)]
+
+
+class GateBatch(Value):
+    """`POST /v1/gate/batch`. Each item is a request of `POST /v1/gate` without `wait`; a wrong one spoils no other."""
+
+    requests: Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=MOST_IN_BATCH)]
 
 
 class SubmittedDocument(Value):
@@ -68,6 +102,7 @@ class DocumentsRequest(Value):
     render: AskedRender = None
     """Applies to the pages to crawl."""
     screenshot: Switch = False
+    create_corpus: CreateCorpus = False
 
 
 class Lines(Value):
@@ -105,7 +140,7 @@ class FeedbackRequest(Feedback):
     chunk_ids_used: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
 
 
-RunKind = Literal["gate", "documents", "crawl", "deletion", "control", "memory", "graph"]
+RunKind = Literal["gate", "documents", "crawl", "deletion", "export", "import", "control", "memory", "graph"]
 """Purpose of a run. A `memory` run brings an agent's memory into the index. A `control` run belongs to no request: it
 records a change to the controls of the gate."""
 RunStatus = Literal["open", "answering", "finished", "failed", "cancelled"]

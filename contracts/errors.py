@@ -8,6 +8,7 @@
     ├── NotFound              a run, corpus, document, dead letter or generation that is not there
     ├── Conflict              the request contradicts what is recorded (wrong fingerprint, wrong state)
     │   └── IdempotencyKeyReused    the idempotency key belongs to a request with another body
+    ├── PreconditionFailed    what is to be changed is not as the caller last saw it
     ├── Forbidden             no key, a key without the role, or a corpus that the key may not touch
     ├── PolicyRefused         the owner's rules forbid it: robots, egress, allowlist, switched off
     ├── NotInstalled          a library of an extra of the distribution is missing
@@ -82,6 +83,10 @@ class IdempotencyKeyReused(Conflict, code="idempotency_key_reused"):
     """The idempotency key belongs to another request. The same key goes with the same body only."""
 
     remedy = "send the first request's body again, or a new key"
+
+
+class PreconditionFailed(SluiceError, code="precondition_failed"):
+    """What is to be changed is not as the caller last saw it (`If-Match`)."""
 
 
 class Forbidden(SluiceError, code="forbidden"):

@@ -10,7 +10,7 @@ from pydantic import Field, computed_field
 
 from sluice.contracts.base import BlobRef, LaterText, Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.budget import Allowance, LaterAmount
-from sluice.contracts.document import ChunkBatch, DocumentBatch, sha256_text
+from sluice.contracts.document import ChunkBatch, DocumentBatch, Scalar, sha256_text
 from sluice.contracts.event import Body
 from sluice.contracts.operations.forget import Selection
 
@@ -259,6 +259,13 @@ class DocumentsRemoved(Body, queue="index"):
     document_ids: tuple[str, ...]
     erase: Switch = False
     selection: Annotated[Selection | None, Field(exclude_if=is_none)] = None
+
+
+class DocumentAmended(Body, queue="index"):
+    """An agent or operator changed metadata of a document; None removes a value."""
+
+    document_id: str
+    metadata: dict[str, Scalar | None]
 
 
 class ForgetDirected(Body, queue="index"):

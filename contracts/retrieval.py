@@ -10,6 +10,7 @@ from pydantic import AliasChoices, Field
 
 from sluice.contracts.base import CorpusName, LaterText, Moment, Switch, Value, is_empty, is_none
 from sluice.contracts.document import Provenance, Scalar
+from sluice.contracts.filters import METADATA, LaterWhere, Where, all_of, any_value, compare
 from sluice.contracts.graph.model import GraphPath, GraphUse
 from sluice.contracts.trust import FLOOD, GateCheck, Inspection, TrustScore
 
@@ -50,7 +51,7 @@ TEXT_STRATEGIES = (Strategy.BM25, Strategy.VECTOR, Strategy.HYBRID)
 
 
 class Filters(Value):
-    """Conditions that a chunk must all meet. Empty means no condition."""
+    """Conditions that a chunk must all meet: a short form of `where`. Empty means no condition."""
 
     document_ids: tuple[str, ...] = ()
     url_prefix: str | None = None
@@ -60,6 +61,20 @@ class Filters(Value):
     sources: tuple[str, ...] = ()
     fetched_after: Moment | None = None
     metadata: dict[str, Scalar] = Field(default_factory=dict)
+
+    @property
+    def condition(self) -> Where | None:
+        """Return what they say in the filter language; None without a condition."""
+        return all_of(
+            any_value("id", self.document_ids),
+            compare("url", "prefix", self.url_prefix) if self.url_prefix else None,
+            compare("path", "prefix", self.path_prefix) if self.path_prefix else None,
+            any_value("domain", self.domains),
+            any_value("language", self.languages),
+            any_value("source", self.sources),
+            compare("fetched_at", "gt", self.fetched_after.isoformat()) if self.fetched_after else None,
+            *(compare(METADATA + name, "eq", value) for name, value in self.metadata.items()),
+        )
 
 
 NO_FILTERS = Filters()
@@ -77,6 +92,9 @@ class SearchOptions(Value):
     query: QueryText
     top_k: Annotated[int, Field(ge=1, le=100)] = 8
     filters: Filters = Field(default_factory=lambda: NO_FILTERS, json_schema_extra={"default": NO_FILTERS.model_dump()})
+    where: LaterWhere = None
+    """A condition that a passage's document must meet besides, in the filter language: JSON, or text as in
+    `trust >= .5 and language = "en"`."""
     trust_threshold: Annotated[
         float, Field(ge=0, le=1, validation_alias=AliasChoices("trust_threshold", "trustThreshold"))
     ] = 0.0
@@ -104,6 +122,11 @@ class SearchOptions(Value):
     """Passages with a lower confidence are left out, where it is calibrated. At the gate None takes the configured
     floor; in a query it keeps every passage."""
     prompt: PromptName = None
+
+    @property
+    def condition(self) -> Where | None:
+        """Return what `filters` and `where` say together; None without a condition."""
+        return all_of(None if self.filters == NO_FILTERS else self.filters.condition, self.where)
 
 
 class Query(SearchOptions):
@@ -160,6 +183,8 @@ class RetrievedChunk(Value):
     """Version of the rules and the model that inspected it at ingest; None if not inspected."""
     confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """Calibrated probability that this passage answers the question; None if not judged."""
+    corpus: LaterText = None
+    """The corpus that it comes from, where a query names several."""
     graph_score: Annotated[float | None, Field(gt=0, le=1, exclude_if=is_none)] = None
     """Closeness in the graph to the retrieved passages; None if the graph does not reach it."""
     graph_path: Annotated[GraphPath | None, Field(exclude_if=is_none)] = None
@@ -219,6 +244,22 @@ class Retrieval(Value):
     chunks: tuple[RetrievedChunk, ...]
     metadata: RetrievalMetadata
     prompt: Prompt = ()
+
+
+class CorpusSearched(Value):
+    """The part of one corpus in a search of several."""
+
+    corpus: CorpusName
+    generation: str | None
+    journal_offset: int
+    metadata: RetrievalMetadata
+
+
+class JoinedRetrieval(Value):
+    """The ranked chunks of several corpora in one order; each names its corpus."""
+
+    corpora: tuple[CorpusSearched, ...]
+    chunks: tuple[RetrievedChunk, ...]
 
 
 class RetrievalStats(Value):

@@ -15,19 +15,21 @@ from sluice.contracts.event import Event
 from sluice.contracts.graph import api as graph
 from sluice.contracts.learning import control
 from sluice.contracts.memory import api as memory
-from sluice.contracts.operations import forget, quarantine
+from sluice.contracts.operations import corpora, forget, quarantine
 
 FOLDER = Path(__file__).parent / "schemas"
 
 _API_VALUES = {
-    api: "GateRequest DocumentsRequest DocumentText FeedbackRequest RunAccepted RunView Problem Health",
+    corpora: "BatchResult ChunkView CorpusPatch CorpusView DocumentCount DocumentPatch DocumentView LinkView NewCorpus",
+    api: "GateBatch GateRequest QueryBatch QueryRequest DocumentsRequest DocumentText "
+    "FeedbackRequest RunAccepted RunView Problem Health",
     control: "FlagRequest FlagResult",
     forget: "ForgetProof ForgetRequest",
     graph: "CypherRequest CypherResult GraphStatus Linked GraphServerHealth NearestDocuments Neighbours RebuildRequest",
     memory: "IterationAccepted IterationSubmission LearningPatch LearningRequest LearningResult Learnings PromptBlock "
     "RagStatus Recall",
     quarantine: "QuarantinedText",
-    retrieval: "Query Retrieval",
+    retrieval: "JoinedRetrieval Query Retrieval",
 }
 """The interface's values, by module."""
 

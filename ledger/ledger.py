@@ -43,6 +43,7 @@ from sluice.contracts.event import Event, Next, Outcome, Queue
 from sluice.contracts.index import AnswerStale, StaleCitation
 from sluice.ledger import runs
 from sluice.ledger.audit import LET_GO, KeysTable, record
+from sluice.ledger.corpora import Corpora
 from sluice.ledger.database import Database
 from sluice.ledger.dead_letters.bulk_replay import Replays
 from sluice.ledger.dead_letters.store import DeadLetters
@@ -100,6 +101,7 @@ class Ledger(LedgerReader):
         self.keys = KeysTable(self.database, clock)
         self.quarantine = Quarantine(self.database, clock)
         self.forgotten = Forgotten(self.database, clock)
+        self.corpora = Corpora(self.database, clock)
         self.flags = Flags(self.database, clock)
         self.erasure = Erasure(self.database)
         self.outcomes = Outcomes(self.database, clock)

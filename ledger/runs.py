@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import bindparam, select, update
 
@@ -17,6 +17,7 @@ from sluice.contracts.api import RunKind, RunStatus
 from sluice.contracts.budget import Ceilings, Spend
 from sluice.contracts.errors import Conflict, IdempotencyKeyReused
 from sluice.contracts.event import Event
+from sluice.ledger.corpora import enter, mark_deleted
 from sluice.ledger.events.outbox import BULK, NO_KEY, SMALL, Entry, priority_of, write
 from sluice.ledger.events.reservations import Balance, amounts_of, ceiling_columns
 from sluice.ledger.schema.tables import UNITS, AnyRow, runs
@@ -41,6 +42,8 @@ class NewRun:
     traceparent: str | None = None
     ceilings: Ceilings = field(default_factory=Ceilings)
     is_small: bool = False
+    corpus_entry: Literal["made", "deleted"] | None = None
+    """What becomes of the entry of its corpus: it is made if it is missing, or marked as deleted."""
 
     @property
     def priority(self) -> int:
@@ -85,6 +88,8 @@ def create(connection: Transaction, run: NewRun, first: Sequence[Entry], now: fl
     """
     if not connection.insert_once(runs, _row_of(run, now)):
         return _existing(connection, run)
+    if run.corpus_entry is not None:
+        (enter if run.corpus_entry == "made" else mark_deleted)(connection, run.corpus, run.owner, now)
     row, balance = take(connection, run.run_id), Balance()
     written = write(connection, row, first, now, balance, cause_priority=run.priority)
     balance.carry_out(connection, row, now)

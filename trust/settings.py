@@ -51,6 +51,11 @@ class CorpusPolicy(Value):
         named = (one.lower().lstrip("*.") for one in self.sources)
         return not self.sources or any(host == one or host.endswith(f".{one}") for one in named)
 
+    def takes_source(self, source: str) -> bool:
+        """Return whether all that such an entry of `sources` lets in is allowed."""
+        is_kind = source in ("files", "submissions")
+        return source in self.sources or not self.sources or (not is_kind and self.takes_page(f"https://{source}"))
+
     def find_forbidden(self, text: str) -> tuple[Finding, ...]:
         """Return a finding for the first match of each pattern."""
         found = (pattern.search(text) for pattern in self.forbidden)

@@ -446,7 +446,7 @@ class Context:
     @lazy
     def truth(self) -> CorpusTruth:
         """Finds corpora whose journal was lost."""
-        return CorpusTruth(self.settings, self.ledger.written_offsets)
+        return CorpusTruth(self.settings, self.ledger.written_offsets, self.ledger.corpora.one)
 
     @lazy
     def readers(self) -> CorpusReaders:

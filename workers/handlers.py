@@ -22,7 +22,7 @@ from sluice.gate.directives import CrawlLimits, make_directives
 from sluice.gate.profile import Profile, choose_profile
 from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
-from sluice.workers import graph_handlers, index_handlers, memory_handlers, page_handlers
+from sluice.workers import graph_handlers, index_handlers, memory_handlers, page_handlers, transfer
 from sluice.workers.context import Context
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.flags import FlagReader
@@ -129,11 +129,14 @@ PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
     "DocumentChunked": index_handlers.on_document_chunked,
     "ChunksPartlyEmbedded": index_handlers.on_chunks_partly_embedded,
     "ChunksEmbedded": index_handlers.on_chunks_embedded,
+    "DocumentAmended": index_handlers.on_document_amended,
     "ForgetDirected": index_handlers.on_forget_directed,
     "DocumentsRemoved": index_handlers.on_documents_removed,
     "ErasureDirected": index_handlers.on_erasure_directed,
     "PageWithdrawn": index_handlers.on_page_withdrawn,
     "DocumentIndexed": index_handlers.on_document_indexed,
+    "ExportDirected": transfer.on_export_directed,
+    "ImportDirected": transfer.on_import_directed,
     "GraphDirected": graph_handlers.on_graph_directed,
     "IterationRecorded": memory_handlers.on_iteration_recorded,
     "LearningChanged": memory_handlers.on_learning_changed,

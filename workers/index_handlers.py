@@ -19,11 +19,11 @@ from sluice.contracts.event import Done, Event, Gap, Next, Outcome, Retry
 from sluice.contracts.index import DocumentIndexed, SnapshotPublished
 from sluice.contracts.operations.forget import ForgottenKind
 from sluice.index.journal.records import Vectors
-from sluice.index.search.filters import is_selected
+from sluice.index.search.filters import selector
 from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
-from sluice.trust.source_trust import refusal_to_replace, submission_id_for
+from sluice.trust.source_trust import refusal_to_replace, source_trust_of, submission_id_for
 from sluice.workers.graph_handlers import erase_from_graph
 from sluice.workers.page_handlers import Pages, first_crawled_at
 from sluice.workers.runtime.blob_store import BlobStore
@@ -102,14 +102,35 @@ def on_chunks_embedded(
     return Done((Next(indexed),), (*gaps, *admitted.gaps))
 
 
-def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: BlobStore) -> Outcome:
+def on_document_amended(event: Event, corpora: Corpora) -> Outcome:
+    """Append a version with the changed metadata, with the passages and vectors of the one before. A second run finds
+    them changed. What was appended and not published yet is published first, so that no version is lost."""
+    amended = event.body_as(ingest.DocumentAmended)
+    with corpora.writers.both(event.corpus) as both:
+        for writer, readers in zip(both, (corpora.readers, corpora.readers.beside), strict=True):
+            if writer is None or readers is None or amended.document_id not in writer.documents([amended.document_id]):
+                continue
+            reader = readers.reader(event.corpus).pin(writer.publish().journal_offset)
+            facts, vectors = reader.document(amended.document_id), reader.vectors(amended.document_id)
+            if facts is not None and vectors is not None and writer.model is not None:
+                changed = facts.metadata | amended.metadata
+                metadata = {name: value for name, value in changed.items() if value is not None}
+                fields = dict(facts) | {"metadata": metadata, "chunks": reader.chunks(amended.document_id)}
+                writer.append(ChunkBatch(documents=(ChunkedDocument(**fields),)), vectors, writer.model[0])
+        offset = both[0].journal_offset
+    indexed = DocumentIndexed(document_ids=(amended.document_id,), chunk_count=0, journal_offset=offset)
+    return Done((Next(indexed),))
+
+
+def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: BlobStore, settings: Settings) -> Outcome:
     """Find the documents to forget, and direct their removal by ids, so that the events that follow may run twice."""
     directed = event.body_as(ingest.ForgetDirected)
     selection, is_written = directed.selection, corpora.readers.exists(event.corpus)
     found: list[DocumentFacts] = []
     if is_written:
         with corpora.writers.both(event.corpus) as both:  # a document may be in the second index alone
-            known = [writer.select(lambda facts: is_selected(facts, selection)) for writer in both if writer]
+            is_meant = selector(selection, source_trust_of(settings.trust), utc_now())
+            known = [writer.select(is_meant) for writer in both if writer]
         found = list({facts.document_id: facts for some in known for facts in some}.values())
     if directed.keep_out and selection.named is None:
         ledger.forgotten.add(event.corpus, entries_for(found), directed.operator, directed.note)

@@ -37,7 +37,7 @@ from sluice.workers.runtime.negative_list import forgotten_page
 from sluice.workers.runtime.observers import count_failed_search, utc_now
 from sluice.workers.settings import Settings
 from sluice.workers.steps.chunk import Chunker, documents_of_snippets, gap_of
-from sluice.workers.wiring.corpora import CorpusReaders
+from sluice.workers.wiring.corpora import CorpusReaders, policy_of
 from sluice.workers.wiring.inject import Step
 
 _OF_THE_WEB = frozenset({"crawl", "search"})
@@ -115,12 +115,13 @@ def on_search_directed(
     crawl_limits: CrawlLimits,
     flags: FlagReader,
     settings: Settings,
+    ledger: Ledger,
 ) -> Outcome | Postponable:
     """Query the search providers. A second run queries them again; only one of the answers is recorded."""
     directed = event.body_as(ingest.SearchDirected)
     if not flags.enabled_now("search"):
         return Done(gaps=(flag_gap("search", directed.query),))
-    if not settings.trust.policy_of(event.corpus).search:
+    if not policy_of(settings.trust, ledger, event.corpus).search:
         return Done(gaps=(gap_of(_forbidden(event.corpus, "web search"), "search", directed.query),))
     try:
         egress_grant = egress.open("search", run_id=event.run_id)
@@ -183,7 +184,7 @@ def on_crawl_directed(
         return Done(gaps=(flag_gap("crawl", directed.url),))
     if gap := forgotten_page(directed.url, event, ledger.forgotten):
         return Done(gaps=(gap,))
-    policy = settings.trust.policy_of(event.corpus)
+    policy = policy_of(settings.trust, ledger, event.corpus)
     try:
         _check_source(directed.url, event.corpus, policy)
         page = crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from sluice.contracts.base import CorpusName, LaterText, Moment, Value, is_none
 from sluice.contracts.document import document_id_for, snippet_id_for
+from sluice.contracts.filters import LaterWhere, Where
 from sluice.contracts.operations.dead_letters import Note
 from sluice.contracts.retrieval import Filters
 
@@ -28,6 +29,10 @@ class Selection(Value):
     submitted_by: Told = None
     """The id of the API key that submitted them."""
     filters: Annotated[Filters | None, Field(exclude_if=is_none)] = None
+    where: LaterWhere = None
+    """A condition in the filter language, as JSON or as text."""
+    everything: Annotated[Literal[True] | None, Field(exclude_if=is_none)] = None
+    """The whole corpus, with its entry: what `DELETE /v1/corpora/{corpus}` directs."""
 
     @model_validator(mode="after")
     def _names_one(self) -> Selection:
@@ -35,9 +40,14 @@ class Selection(Value):
         if len(named) != 1:
             choice = ", ".join(Selection.model_fields)
             raise ValueError(f"give exactly one of {choice}; {len(named)} are given")
-        if self.filters is not None and self.filters == Filters():
+        if self.filters is not None and self.condition is None:
             raise ValueError("filters hold no condition: that would be every document")
         return self
+
+    @property
+    def condition(self) -> Where | None:
+        """Return the selection's condition in the filter language; None if it names the documents."""
+        return self.where if self.filters is None else self.filters.condition
 
     @property
     def named(self) -> tuple[ForgottenKind, str] | None:
@@ -102,6 +112,15 @@ class Meant(Value):
     """`POST /v1/forgotten/count`: the number of currently served documents that a request to forget matches."""
 
     documents: int
+
+
+class WouldForget(Value):
+    """`POST /v1/forget?dry_run=true`: what would be forgotten of what is served now."""
+
+    corpus: CorpusName
+    documents: int
+    examples: tuple[str, ...]
+    """The first of their ids, in order."""
 
 
 class ForgetProof(Value):

@@ -6,11 +6,12 @@ An opened generation is one kind; the reader's view of later records is another 
 from __future__ import annotations
 
 import bisect
+import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -176,7 +177,15 @@ class View:
 
     def all_facts(self) -> Iterator[DocumentFacts]:
         """Return the facts of every live document."""
-        return (segment.facts(document) for segment, document in self._live_documents())
+        return (segment.read_facts(document) for segment, document in self._live_documents())
+
+    def listed(
+        self, by: Listed, after: str | None = None, *, backwards: bool = False
+    ) -> Iterator[tuple[str, DocumentFacts]]:
+        """Yield the position and the facts of every document behind the position `after`, in order."""
+        ways = [_listed_in(part, number, by, after, backwards) for number, part in enumerate(self.parts)]
+        for position, number, document in heapq.merge(*ways, reverse=backwards):
+            yield position, self.parts[number].segment.read_facts(document)
 
     def id_set_hash(self) -> str:
         """Return the `IdSet` hash of all live ids, read anew from every document and chunk."""
@@ -206,6 +215,23 @@ class View:
     @cached_property
     def _with_rows(self) -> list[Part]:
         return [part for part in self.parts if len(part.segment.numbers)]
+
+
+Listed = Literal["by_id", "by_fetch"]
+"""Orders of documents: by id, or by the time of their fetch."""
+
+
+def _listed_in(
+    part: Part, number: int, by: Listed, after: str | None, backwards: bool
+) -> Iterator[tuple[str, int, int]]:
+    order: list[tuple[str, int]] = getattr(part.segment, by)
+    if backwards:
+        last = len(order) if after is None else bisect.bisect_left(order, (after, -1))
+        places = range(last - 1, -1, -1)
+    else:
+        places = range(0 if after is None else bisect.bisect_left(order, (after + "\0", -1)), len(order))
+    found = (order[place] for place in places)
+    return ((position, number, document) for position, document in found if document not in part.dead_documents)
 
 
 Floats = list[float]

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from sluice.contracts.document import DocumentFacts, TrustScorer
 from sluice.contracts.errors import NotFound
+from sluice.contracts.filters import Where
 from sluice.contracts.graph.model import GraphArm
-from sluice.contracts.retrieval import Filters, Query, Strategy
+from sluice.contracts.retrieval import Query, Strategy
 from sluice.index.folder import CorpusLayout
 from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.generations.manifest import load_manifest
@@ -27,7 +28,7 @@ from sluice.index.journal.files import read_journal
 from sluice.index.journal.records import Removal, Vectors, decode_record, make_facts
 from sluice.index.local.follower import Follower
 from sluice.index.search.candidates import select_candidates
-from sluice.index.search.filters import find_masks, has_conditions
+from sluice.index.search.filters import find_masks
 from sluice.index.search.fusion import LatestCandidates, RankedCandidates, Search, retrieve_candidates
 from sluice.index.search.graph_reach import Expanded, add_reached, as_hits, expand
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
@@ -119,11 +120,11 @@ class IndexReader(CorpusReader[View]):
         text: str,
         vector: Vectors | None,
         strategy: Strategy,
-        filters: Filters,
+        where: Where | None,
         depth: int,
         lexical_weight: float | None = None,
     ) -> tuple[RankedCandidates, View]:
-        search = Search(text, vector, strategy, find_masks(view, filters), has_conditions(filters), lexical_weight)
+        search = self._search(view, text, vector, strategy, where, lexical_weight)
         candidates = self._latest_candidates.take(view, search, depth)
         if candidates is None:
             candidates = retrieve_candidates(view, search, depth, self._settings)
@@ -133,12 +134,23 @@ class IndexReader(CorpusReader[View]):
     def _reach(
         self, view: View, query: Query, vector: Vectors | None, found: RankedCandidates, known: Expanded | None
     ) -> tuple[RankedCandidates, Expanded]:
-        masks, is_filtered = find_masks(view, query.filters), has_conditions(query.filters)
-        search = Search(query.query, vector, query.strategy, masks, is_filtered, query.lexical_weight)
+        search = self._search(view, query.query, vector, query.strategy, query.condition, query.lexical_weight)
         if known is None:
             hits = select_candidates(view, as_hits(query), found, self._ranking, self._clock())
             known = expand(self._graph, view, search, hits.candidates)
         return add_reached(found, known, view, search, self._settings), known
+
+    def _search(
+        self,
+        view: View,
+        text: str,
+        vector: Vectors | None,
+        strategy: Strategy,
+        where: Where | None,
+        lexical_weight: float | None,
+    ) -> Search:
+        masks = find_masks(view, where, self._ranking.trust, self._clock())
+        return Search(text, vector, strategy, masks, where is not None, lexical_weight)
 
 
 IsWanted = Callable[[DocumentFacts], bool]

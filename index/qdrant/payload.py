@@ -21,13 +21,14 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from pydantic import ValidationError
 
 from sluice.contracts.base import Moment, Sha256, Value
 from sluice.contracts.document import Chunk, DocumentFacts, Scalar, parse_host
-from sluice.contracts.errors import Corrupted
-from sluice.contracts.retrieval import Filters
+from sluice.contracts.errors import Corrupted, InvalidInput
+from sluice.contracts.filters import METADATA, Where, moment_of
 from sluice.index.journal.records import Upsert, document_key, make_facts
 from sluice.index.qdrant.server import Clause, Condition, Payload, Point, ServerCollection, Weights, make_point
 from sluice.index.terms.analysis import (
@@ -151,24 +152,47 @@ def where_document_is(document_ids: Sequence[str]) -> Condition:
     return (Clause("any", "document", tuple(make_key(name) for name in document_ids)),)
 
 
-def where_matches(filters: Filters) -> Condition:
-    """Return the condition for chunks that match the filters."""
-    clauses: list[Clause] = []
-    if filters.document_ids:
-        clauses += where_document_is(filters.document_ids)
-    if filters.domains:
-        clauses.append(Clause("any", "domains", [domain.lower().strip(".") for domain in filters.domains]))
-    if filters.languages:
-        clauses.append(Clause("any", "languages", [language.lower() for language in filters.languages]))
-    if filters.sources:
-        clauses.append(Clause("any", "source", filters.sources))
-    clauses += [Clause("any", "metadata", [_token(name, value)]) for name, value in filters.metadata.items()]
-    # An empty prefix also matches documents without URL or path.
-    prefixes = [("url", filters.url_prefix), ("path", filters.path_prefix)]
-    clauses += [Clause("prefix", name, prefix) for name, prefix in prefixes if prefix]
-    if filters.fetched_after is not None:
-        clauses.append(Clause("above", "fetched_at", _microseconds(filters.fetched_after)))
-    return tuple(clauses)
+def where_matches(where: Where | None) -> Condition:
+    """Return the condition for chunks that match. Raises `InvalidInput` for what the server cannot compare."""
+    if where is None:
+        return ()
+    if where.all_of:
+        return tuple(clause for part in where.all_of for clause in where_matches(part))
+    if where.any_of:
+        return (Clause("some", "", tuple(where_matches(part) for part in where.any_of)),)
+    if where.none_of:
+        return (Clause("none", "", where_matches(where.none_of)),)
+    return tuple(_clause(where.field or "", operator, bound) for operator, bound in where.comparisons.items())
+
+
+_STORED_AS = {"id": "document", "domain": "domains", "language": "languages", "source": "source"} | {
+    "url": "url",
+    "path": "path",
+}
+
+
+def _clause(field: str, operator: str, bound: Any) -> Clause:
+    if operator == "ne":
+        return Clause("none", "", (_clause(field, "eq", bound),))
+    values = tuple(bound) if operator == "in" else (bound,)
+    if operator in ("eq", "in"):
+        if field.startswith(METADATA):
+            return Clause("any", "metadata", [_token(field.removeprefix(METADATA), value) for value in values])
+        if field == "id":
+            return where_document_is(values)[0]
+        if field in _STORED_AS:
+            return Clause("any", _STORED_AS[field], [_as_stored(field, value) for value in values])
+    if operator == "prefix" and field in ("url", "path"):
+        return Clause("prefix", field, bound)
+    if field == "fetched_at" and operator in ("gt", "gte", "lt", "lte"):
+        moment = _microseconds(moment_of(bound)) - (operator in ("gte", "lt"))
+        return Clause("above" if operator.startswith("g") else "at_most", "fetched_at", moment)
+    problem = f"the engine qdrant cannot compare {field} by {operator}"
+    raise InvalidInput("where", problem, "leave it out, or use the engine local (index.engine)")
+
+
+def _as_stored(field: str, value: str) -> str:
+    return {"domain": value.lower().strip("."), "language": value.lower()}.get(field, value)
 
 
 def make_key(document_id: str) -> str:

@@ -12,15 +12,17 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter, itemgetter
 
 import numpy as np
 
 from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer
 from sluice.contracts.errors import Corrupted
-from sluice.contracts.retrieval import Filters, Strategy
+from sluice.contracts.filters import Where
+from sluice.contracts.retrieval import Strategy
 from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.generations.manifest import Coverage
-from sluice.index.generations.view import Floats, Numbers, Ranked
+from sluice.index.generations.view import Floats, Listed, Numbers, Ranked
 from sluice.index.journal.records import Vectors
 from sluice.index.qdrant.payload import (
     CHUNK_FIELDS,
@@ -42,6 +44,7 @@ from sluice.index.qdrant.server import Clause, Hit, SearchRequest, ServerCollect
 from sluice.index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
 from sluice.index.search.reranker import Reranker
+from sluice.index.segments.segment import fetch_key
 from sluice.index.settings import QuerySettings
 
 _MOST_HITS = 10_000
@@ -69,7 +72,7 @@ class QdrantView:
         text: str,
         vector: Vectors | None,
         strategy: Strategy,
-        filters: Filters,
+        where: Where | None,
         depth: int,
         lexical_weight: float | None = None,
     ) -> tuple[RankedCandidates, QdrantChunkSource]:
@@ -79,14 +82,14 @@ class QdrantView:
         """
         if vector is not None and self.state.chunk_count:
             self.coverage.check_dimension(vector)
-        where = self._chunks + where_matches(filters)
+        among = self._chunks + where_matches(where)
         is_lexical = strategy is not Strategy.VECTOR
         weights = weigh_question(text, self.state.languages) if is_lexical else {}
         asks: list[SearchRequest] = []
         if weights:
-            asks.append(SearchRequest(depth, where, terms=weights, fields=CHUNK_FIELDS))
+            asks.append(SearchRequest(depth, among, terms=weights, fields=CHUNK_FIELDS))
         if vector is not None and strategy is not Strategy.BM25:
-            asks.append(SearchRequest(depth, where, dense=vector.tolist(), fields=CHUNK_FIELDS))
+            asks.append(SearchRequest(depth, among, dense=vector.tolist(), fields=CHUNK_FIELDS))
         answers = list(zip(asks, self._best(asks), strict=True)) if asks else []
         source = QdrantChunkSource(self._collection, self.state.number)
         lexical = source.put([hit for ask, hits in answers if ask.terms for hit in hits])
@@ -124,6 +127,14 @@ class QdrantView:
         """Return the facts of every document that the generation holds."""
         hits = self._collection.points(where_live(self.state.number, "document"), DOCUMENT_FIELDS)
         return (read_document(hit.payload).facts for hit in hits)
+
+    def listed(
+        self, by: Listed, after: str | None = None, *, backwards: bool = False
+    ) -> Iterator[tuple[str, DocumentFacts]]:
+        """Yield the position and the facts of every document behind the position `after`, in order. Reads them all."""
+        key = fetch_key if by == "by_fetch" else attrgetter("document_id")
+        found = sorted(((key(facts), facts) for facts in self.all_facts()), key=itemgetter(0), reverse=backwards)
+        return (one for one in found if after is None or (one[0] < after if backwards else one[0] > after))
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
         """Return the document's chunks in its order; empty where the generation lacks it."""
@@ -265,11 +276,11 @@ class QdrantReader(CorpusReader[QdrantView]):
         text: str,
         vector: Vectors | None,
         strategy: Strategy,
-        filters: Filters,
+        where: Where | None,
         depth: int,
         lexical_weight: float | None = None,
     ) -> tuple[RankedCandidates, QdrantChunkSource]:
-        return view.find(text, vector, strategy, filters, depth, lexical_weight)
+        return view.find(text, vector, strategy, where, depth, lexical_weight)
 
 
 def _counted(place: int, hits: Sequence[Hit], population: int) -> int:

@@ -43,9 +43,10 @@ class Hit:
 
 
 class Clause(NamedTuple):
-    """A condition on a point. `any`: the field is, or holds, one of the values; `id`: its id is one of them."""
+    """A condition on a point. `any`: the field is, or holds, one of the values; `id`: its id is one of them; `some`: it
+    meets one of these conditions; `none`: it does not meet this one."""
 
-    test: Literal["any", "prefix", "above", "at_most", "absent_or_above", "id"]
+    test: Literal["any", "prefix", "above", "at_most", "absent_or_above", "id", "some", "none"]
     field: str
     value: Any
 
@@ -311,6 +312,8 @@ def _filter(where: Condition) -> models.Filter:
         "above": lambda name, value: models.FieldCondition(key=name, range=models.Range(gt=value)),
         "at_most": lambda name, value: models.FieldCondition(key=name, range=models.Range(lte=value)),
         "id": lambda _, values: models.HasIdCondition(has_id=list(values)),
+        "some": lambda _, parts: models.Filter(should=[_filter(part) for part in parts]),
+        "none": lambda _, part: models.Filter(must_not=[_filter(part)]),
     }
     must = [conditions[test](name, value) for test, name, value in where if test != "absent_or_above"]
     must_not = [conditions["at_most"](name, value) for test, name, value in where if test == "absent_or_above"]

@@ -16,18 +16,12 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, 
 
 from sluice.contracts.document import Chunk, DocumentFacts, TrustScorer
 from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
+from sluice.contracts.filters import Where
 from sluice.contracts.graph.model import GraphUse
-from sluice.contracts.retrieval import (
-    NO_FILTERS,
-    Filters,
-    Query,
-    Retrieval,
-    RetrievalMetadata,
-    RetrievalStats,
-    Strategy,
-)
+from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalStats, Strategy
 from sluice.index.generations.corpus_writer import utc_now
 from sluice.index.generations.manifest import Coverage
+from sluice.index.generations.view import Listed
 from sluice.index.journal.records import Vectors
 from sluice.index.search.candidates import DEEPER, ChunkSource, Ranking, is_blocked, select_candidates
 from sluice.index.search.fusion import CANDIDATES, RankedCandidates
@@ -57,6 +51,11 @@ class ServedView(Protocol):
 
     def all_facts(self) -> Iterator[DocumentFacts]:
         """Return the facts of every document."""
+
+    def listed(
+        self, by: Listed, after: str | None = None, *, backwards: bool = False
+    ) -> Iterator[tuple[str, DocumentFacts]]:
+        """Yield the position and the facts of every document behind the position `after`, in order."""
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
         """Return the document's chunks in its order; empty where the view lacks it."""
@@ -112,7 +111,7 @@ class CorpusReader(ABC, Generic[SomeView]):
         text: str,
         vector: Vectors | None,
         strategy: Strategy,
-        filters: Filters,
+        where: Where | None,
         depth: int,
         lexical_weight: float | None = None,
     ) -> tuple[RankedCandidates, ChunkSource]:
@@ -218,7 +217,7 @@ class CorpusReader(ABC, Generic[SomeView]):
         if view is None:
             return ()
         strategy = Strategy.BM25 if vector is None else Strategy.HYBRID
-        ranked, source = self._find(view, text, vector, strategy, NO_FILTERS, max(most, CANDIDATES))
+        ranked, source = self._find(view, text, vector, strategy, None, max(most, CANDIDATES))
         read = ((source.read(one.number)[1], one) for one in ranked)
         served = (
             RawHit(chunk.document_id, one.similarity, one.lexical_score) for chunk, one in read if not is_blocked(chunk)
@@ -243,6 +242,13 @@ class CorpusReader(ABC, Generic[SomeView]):
         """Return the facts of every document of the served generation."""
         view = self.current_view()
         return view.all_facts() if view else iter(())
+
+    def listed(
+        self, by: Listed, after: str | None = None, *, backwards: bool = False
+    ) -> Iterator[tuple[str, DocumentFacts]]:
+        """Yield the position and the facts of every served document behind the position `after`, in order."""
+        view = self.current_view()
+        return view.listed(by, after, backwards=backwards) if view else iter(())
 
     def chunks(self, document_id: str, minimum_journal_offset: int = 0) -> tuple[Chunk, ...]:
         """Return the document's chunks in its order; empty where the served generation lacks it.
@@ -296,7 +302,7 @@ class CorpusReader(ABC, Generic[SomeView]):
         now = self._clock()
         graph: Expanded | None = None
         while True:
-            what = (query.query, vector, query.strategy, query.filters)
+            what = (query.query, vector, query.strategy, query.condition)
             found, source = self._find(view, *what, depth, query.lexical_weight)
             ranked = found
             if query.strategy is Strategy.HYBRID_GRAPH:

@@ -170,6 +170,7 @@ def _make_result(one: SelectedCandidate, rank: int) -> RetrievedChunk:
         "duplicates": one.duplicates,
         "passage": (),
         "confidence": None,
+        "corpus": None,
         "graph_path": candidate.tell_graph_path() if candidate.tell_graph_path else None,
     }
     fields = {name: values[name] for name in RetrievedChunk.model_fields}  # as they stand in JSON

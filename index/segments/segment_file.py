@@ -226,6 +226,10 @@ class StoredSegment(Segment):
             facts = self._facts[document] = DocumentFacts.model_validate_json(self._document_record(document))
         return facts
 
+    def read_facts(self, document: int) -> DocumentFacts:
+        """Return a document's facts, and keep nothing of them."""
+        return self._facts.get(document) or DocumentFacts.model_validate_json(self._document_record(document))
+
     def rows_of(self, document: int) -> range:
         """Return the rows of a document's chunks."""
         last = document == len(self.documents) - 1

@@ -116,6 +116,11 @@ def add_limits_of_keys(operations: Operations) -> None:
     operations.add_column("api_keys", Column("requests_per_minute", BigInteger))
 
 
+def add_corpora(operations: Operations) -> None:
+    """Create the table of corpora with settings of their own."""
+    _create(operations, tables.corpora)
+
+
 def _create(operations: Operations, *made: Table) -> None:
     metadata.create_all(operations.get_bind(), tables=made, checkfirst=False)
 
@@ -128,6 +133,7 @@ STEPS: dict[int, Callable[[Operations], None]] = {
     8: add_owners,
     9: add_confidence,
     10: add_limits_of_keys,
+    11: add_corpora,
 }
 """Steps by the version that each leads to, without a gap after `INITIAL_VERSION`."""
 

@@ -26,8 +26,9 @@ from sluice.index.journal.records import make_facts
 from sluice.index.local.reader import Found, find_in_generations, find_in_journal
 from sluice.index.remote.object_store import open_store
 from sluice.index.remote.snapshots import list_stored_generations
-from sluice.index.search.filters import is_selected
+from sluice.index.search.filters import selector
 from sluice.ledger.events.outbox import Entry
+from sluice.trust.source_trust import source_trust_of
 from sluice.workers.context import Context
 from sluice.workers.service.callers import Caller
 from sluice.workers.service.documents import usable_url
@@ -69,7 +70,19 @@ class ForgetDesk:
         if not self._context.readers.exists(request.corpus):
             return 0
         facts = self._context.readers.reader(request.corpus).all_facts()
-        return sum(is_selected(one, selection) for one in facts)
+        return sum(map(selector(selection, source_trust_of(self._context.settings.trust)), facts))
+
+    def would_forget(self, request: forgetting.ForgetRequest, caller: Caller) -> forgetting.WouldForget:
+        """Count the served documents that the request selects, and name the first. Changes nothing.
+
+        Raises `NotFound` for a corpus that does not exist.
+        """
+        caller.may_touch(request.corpus)
+        self._context.readers.require(request.corpus)
+        is_meant = selector(usable_selection(request.selection), source_trust_of(self._context.settings.trust))
+        listed = self._context.readers.reader(request.corpus).listed("by_id")
+        found = [facts.document_id for _, facts in listed if is_meant(facts)]
+        return forgetting.WouldForget(corpus=request.corpus, documents=len(found), examples=tuple(found[:_MOST_NAMED]))
 
     def prove(self, corpus: str, selection: forgetting.Selection, caller: Caller) -> forgetting.ForgetProof:
         """Search every place that could still have documents of the selection."""
@@ -131,6 +144,7 @@ class _Search:
     def __init__(self, context: Context, corpus: str, selection: forgetting.Selection) -> None:
         self._context, self._corpus, self._selection = context, corpus, selection
         self._ids = frozenset(selection.document_ids)
+        self._is_meant = selector(selection, source_trust_of(context.settings.trust))
         self._layout = CorpusLayout(context.settings.index_root, corpus)
 
     def traces(self) -> Iterator[forgetting.Trace]:
@@ -156,9 +170,6 @@ class _Search:
         yield from self._in_graph()
         if self._context.graph_server is not None:
             yield self._on_graph_server(self._context.graph_server)
-
-    def _is_meant(self, facts: DocumentFacts) -> bool:
-        return is_selected(facts, self._selection)
 
     def _in_index(self, readers: CorpusReaders, layout: CorpusLayout, told: str) -> Iterator[forgetting.Trace]:
         """Yield what queries find now, which includes the journal beyond the generation; and what is on disk."""

@@ -19,6 +19,7 @@ from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.runtime.backpressure import DiskRoom
 from sluice.workers.service.callers import ApiKeys, secret_of
+from sluice.workers.service.corpora import CorpusDesk, DocumentDesk
 from sluice.workers.service.dead_letters import DeadLetterDesk
 from sluice.workers.service.forget import ForgetDesk
 from sluice.workers.service.freshness import published_hash
@@ -48,6 +49,8 @@ class Instance:
         self.context = Context(settings, publish_patience_seconds=PUBLISH_PATIENCE_SECONDS)
         ledger = self.context.ledger
         self.service = Service(self.context)
+        self.corpora = CorpusDesk(self.context)
+        self.documents = DocumentDesk(self.context)
         self.runs = Runs(ledger)
         self.dead_letters = DeadLetterDesk(self.context)
         self.forget = ForgetDesk(self.context)

@@ -45,6 +45,7 @@ from sluice.workers.service.documents import (
     require_chunks_of,
     usable_url,
 )
+from sluice.workers.wiring.corpora import policy_of
 
 _NO_LIMITS = Limits()
 
@@ -83,6 +84,7 @@ class Service:
             query=request.query,
             deadline_at=deadline_at,
             limits=request.limits,
+            create_corpus=request.create_corpus,
         )
         self._context.admission.admit(run, {"query": 1})
         session = [message.content for message in request.session]
@@ -106,7 +108,7 @@ class Service:
             BudgetExhausted: the run's limits or the day leave no room for its pages.
             Overloaded: its queues are full; says when to come back.
         """
-        _require_documents_corpus(request.corpus)
+        require_documents_corpus(request.corpus)
         contents = [(i, d) for i, d in enumerate(request.documents) if has_content(d)]
         urls = [
             usable_url(f"documents.{i}.url", d.url)
@@ -120,7 +122,7 @@ class Service:
         keys = self._context.settings.trust.keys
         documents = [document_of(index, one, now, submitter, keys, by_operator=by_operator) for index, one in contents]
         documents, refused = without_forgotten(documents, request.corpus, "accept", self._context.ledger.forgotten)
-        policy = self._context.settings.trust.policy_of(request.corpus)
+        policy = policy_of(self._context.settings.trust, self._context.ledger, request.corpus)
         for document in documents:
             if not policy.takes(document):
                 problem = f"{document.source}: the policy of corpus {request.corpus!r} does not list its source"
@@ -136,6 +138,7 @@ class Service:
             fingerprint=encoded("documents", request),
             limits=request.limits,
             named_pages=len(urls),
+            create_corpus=request.create_corpus,
         )
         is_small = may_precede_bulk([one.size for one in documents])
         run = replace(run, is_small=is_small and (not urls or _has_few_pages(run)))
@@ -150,8 +153,8 @@ class Service:
         `removed` holds ids of documents that the source no longer has: they go in the same run. Raises `Overloaded` if
         its queues are full; the error says when to come back.
         """
-        _require_documents_corpus(corpus)
-        run = self.new_run("documents", corpus)
+        require_documents_corpus(corpus)
+        run = self.new_run("documents", corpus, create_corpus=True)
         self._context.admission.require_room(run, {"chunk": 1})  # reading may take long
         sizes, events = list[int](), list[Next]()
         for batch in batches_of(documents):
@@ -170,9 +173,9 @@ class Service:
 
         URLs in `by_sitemap` are not requested if their sitemap says that they have not changed since.
         """
-        _require_documents_corpus(corpus)
+        require_documents_corpus(corpus)
         usable = [usable_url("url", url) for url in urls]
-        run = self.new_run("crawl", corpus, limits=limits, named_pages=len(usable))
+        run = self.new_run("crawl", corpus, limits=limits, named_pages=len(usable), create_corpus=True)
         run = replace(run, is_small=_has_few_pages(run))
         crawls = self._crawls(usable, run.ceilings, limits)
         for place, one in enumerate(crawls):
@@ -188,7 +191,7 @@ class Service:
             PolicyRefused: the corpus is an agent's memory.
             Overloaded: the index's queue is full; says when to come back.
         """
-        _require_documents_corpus(corpus)
+        require_documents_corpus(corpus)
         if not self._context.readers.existing(corpus).has_document(document_id):
             raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
         run = self.new_run("deletion", corpus, owner=owner, is_small=True)
@@ -246,9 +249,12 @@ class Service:
         limits: Limits = _NO_LIMITS,
         named_pages: int = 0,
         is_small: bool = False,
+        create_corpus: bool = False,
+        deletes_corpus: bool = False,
     ) -> NewRun:
         """Make an unrecorded run with the ceilings of the settings and of `limits`; a small one precedes bulk.
 
+        With `create_corpus` the run makes the entry of its corpus, if there is none.
         Raises `DiskFull` if the disk is short of room.
         """
         self._room.require()
@@ -264,6 +270,7 @@ class Service:
             deadline_at=deadline_at,
             traceparent=current_traceparent(),
             is_small=is_small,
+            corpus_entry="deleted" if deletes_corpus else "made" if create_corpus else None,
             ceilings=lowest_ceilings(
                 self._context.settings.budget,
                 limits,
@@ -345,7 +352,7 @@ class Service:
         return Next(DocumentsSubmitted.of(whole, self._context.blobs.put(encoded("documents", whole).encode())))
 
 
-def _require_documents_corpus(corpus: str) -> None:
+def require_documents_corpus(corpus: str) -> None:
     """Raise `PolicyRefused` for a corpus of an agent's memory: it is made from a journal, by memory alone."""
     if is_memory_corpus(corpus):
         problem = f"corpus {corpus} is an agent's memory: it is made from a journal, and takes and loses nothing else"

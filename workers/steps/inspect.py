@@ -30,7 +30,7 @@ from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.negative_list import batch_without, batch_without_forgotten, refused_documents
 from sluice.workers.settings import Settings
 from sluice.workers.steps.embed import load_chunks
-from sluice.workers.wiring.corpora import CorpusReaders
+from sluice.workers.wiring.corpora import CorpusReaders, policy_of
 from sluice.workers.wiring.inject import Step
 from sluice.workers.wiring.models import GuardedInspection
 
@@ -72,7 +72,7 @@ class Inspection(Step):
         batch = load_chunks(reference, self.blobs)
         refusals = refused_documents(batch, event.corpus, self.ledger.forgotten)
         batch, refused = batch_without_forgotten(batch, "embed", refusals)
-        policy = self.settings.trust.policy_of(event.corpus)
+        policy = policy_of(self.settings.trust, self.ledger, event.corpus)
         batch, foreign = _without_foreign(batch, event.corpus, policy)
         if len(batch.documents) == 1 and chunked.inspected < len(batch.documents[0].chunks) > CHUNKS_AT_ONCE:
             return self._inspect_next(batch, chunked.inspected)

@@ -16,7 +16,6 @@ from sluice.contracts.retrieval import Query, Retrieval, RetrievalMetadata, Retr
 from sluice.contracts.trust import FLOOD, TrustScore, Verdict, with_warning
 from sluice.gate.probe import question_terms
 from sluice.index.search.compose_answer import hide_nosnippet_texts
-from sluice.index.search.filters import has_conditions
 from sluice.index.terms.analysis import (
     ENGLISH,
     LANGUAGES,
@@ -256,7 +255,7 @@ def describe_question(
     return Asked(
         words={word: inverse_document_frequency(count, frequencies[word]) for word in words},
         rarest=inverse_document_frequency(count, 1),
-        chunk_count=found.metadata.total_candidates if has_conditions(query.filters) else count,
+        chunk_count=found.metadata.total_candidates if query.condition is not None else count,
         analyse=lambda text, language: passage_terms(text, analysis_language(language)),
         model_fingerprint=fingerprint if has_vector else None,
         is_english=is_english,

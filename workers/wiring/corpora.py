@@ -23,7 +23,10 @@ from sluice.index.local.build_alias import read_last_offset
 from sluice.index.search.reranker import Reranker
 from sluice.ingest.embed.embed import fingerprint_of_corpus
 from sluice.ingest.embed.minilm import FINGERPRINTS
+from sluice.ledger.corpora import CorpusEntry
+from sluice.ledger.ledger import Ledger
 from sluice.trust.floods import SMALLEST_CORPUS, TopPassages
+from sluice.trust.settings import CorpusPolicy, TrustSettings
 from sluice.trust.source_trust import source_trust_of
 from sluice.workers.runtime.observers import count_fallback
 from sluice.workers.settings import Settings
@@ -52,6 +55,9 @@ FALLBACK_FOLDER = ".fallback"
 
 FITTED_FOLDER = "fitted-models"
 """Folder below the data directory of the weights that `sluice eval --fit` wrote."""
+
+FIRST_CORPUS = "default"
+"""The corpus of requests that name none: it exists from the start."""
 
 LEDGER_SECONDS = 10.0
 """Seconds for which what the ledger knows of all corpora is not read again."""
@@ -93,10 +99,30 @@ class CorpusTruth:
     """Finds corpora whose journal lacks records that runs have written, by the ledger: files were deleted, or an older
     copy was put in their place. Memories' corpora are not looked at: what they index is kept elsewhere."""
 
-    def __init__(self, settings: Settings, written_offsets: Callable[[], Mapping[str, int]]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        written_offsets: Callable[[], Mapping[str, int]],
+        entry: Callable[[str], CorpusEntry | None] = lambda corpus: None,
+    ) -> None:
+        """`entry` reads the entry of a corpus in the ledger."""
         self._root = settings.index_root
-        self._written_offsets = written_offsets
+        self._written_offsets, self._entry = written_offsets, entry
+        self._entries: dict[str, tuple[float, CorpusEntry | None]] = {}
         self._known: tuple[float, Mapping[str, int]] = (-math.inf, {})
+
+    def is_there(self, corpus: str, most_age_seconds: float = 0.0) -> bool:
+        """Return whether the corpus exists: it has an entry that is not deleted, or no entry and a journal. The
+        entry of a corpus with a journal may have been read that long ago; a missing one is looked up each time."""
+        is_written = CorpusLayout(self._root, corpus).journal.is_dir()
+        read_at, entry = self._entries.get(corpus, (-math.inf, None))
+        is_fresh = time.monotonic() - read_at < most_age_seconds
+        if not (is_fresh and (entry is None or not entry.is_deleted) and is_written):
+            entry = self._entry(corpus)
+            self._entries[corpus] = (time.monotonic(), entry)
+        if entry is not None:
+            return not entry.is_deleted
+        return is_written or corpus == FIRST_CORPUS
 
     def problems(self) -> dict[str, str]:
         """Return the problem of each such corpus, by its name."""
@@ -128,6 +154,21 @@ class CorpusTruth:
             f"the journal of corpus {corpus!r} ends at record {found}, and runs have written {reached}: restore "
             f"{layout.journal} from a backup, or give up what is lost with `sluice rebuild --corpus {corpus} --let-go`"
         )
+
+
+_NO_SOURCE = "no source"
+"""Stands in a policy for none at all, where the settings of instance and corpus have no source in common."""
+
+
+def policy_of(trust: TrustSettings, ledger: Ledger, corpus: str) -> CorpusPolicy:
+    """Return what a corpus may take in: the policy of the instance's settings, narrowed by the corpus's own."""
+    policy, entry = trust.policy_of(corpus), ledger.corpora.one(corpus)
+    if entry is None:
+        return policy
+    own = entry.settings
+    sources = tuple(filter(policy.takes_source, own.sources)) or (_NO_SOURCE,) if own.sources else policy.sources
+    narrowed = {"search": policy.search and own.search, "crawl": policy.crawl and own.crawl, "sources": sources}
+    return policy.model_copy(update=narrowed)
 
 
 class CorpusReaders:
@@ -178,12 +219,19 @@ class CorpusReaders:
         return self._open.of(corpus)
 
     def existing(self, corpus: str) -> Reader:
-        """Return the reader of a corpus that was written to. Raises `NotFound` if it never was, and `Corrupted` if it
-        was and its journal is gone."""
+        """Return the reader of a corpus that exists, be it empty. Raises `NotFound` if it does not, and `Corrupted` if
+        it was written to and its journal is gone."""
         if not self.exists(corpus):
             self._truth().check(corpus)
-            raise NotFound(f"nothing was written to a corpus {corpus!r} yet")
+        self.require(corpus, LEDGER_SECONDS)
         return self.reader(corpus)
+
+    def require(self, corpus: str, most_age_seconds: float = 0.0) -> None:
+        """Raise `NotFound` if the corpus does not exist, as its entry said at most so long ago: it was neither made nor
+        written to, or it was deleted."""
+        if not self._truth().is_there(corpus, most_age_seconds):
+            remedy = "make it by POST /v1/corpora or with create_corpus, or name one that is there"
+            raise NotFound(f"nothing was written to a corpus {corpus!r}, and nobody made it: {remedy}")
 
     def fallback_model(self, corpus: str) -> str | None:
         """Return the fingerprint of the local model of the corpus's second index; None if it needs no second index.

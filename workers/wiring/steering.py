@@ -40,6 +40,7 @@ from sluice.trust.confidence import JudgedAnswer, fit_prior
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.settings import Settings
+from sluice.workers.wiring.corpora import policy_of
 from sluice.workers.wiring.inject import Step
 
 log = structlog.get_logger(__name__)
@@ -281,7 +282,7 @@ class Steering(Step):
             fallback_from=steps_back.fallback_from,
         )
         control, model = self._join_model(control, request, run_id)
-        own, policy = self.settings.trust.policy_of(corpus), self.policy
+        own, policy = policy_of(self.settings.trust, self.ledger, corpus), self.policy
         if is_memory_corpus(corpus):  # memory asks nobody outside
             policy = MEMORY_POLICY
         policy = policy_of_corpus(policy, search=own.search, crawl=own.crawl)

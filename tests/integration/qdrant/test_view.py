@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.contracts.retrieval import Filters, Query, Strategy
+from sluice.contracts.retrieval import Query, Strategy
 from sluice.index.qdrant.reader import QdrantReader
 from sluice.index.qdrant.server import ServerCollection as Collection
 from sluice.index.qdrant.writer import QdrantWriter
@@ -67,5 +67,5 @@ def test_a_search_sees_its_own_generation_while_another_is_half_written(make, wr
     writer.publish()
     for seen, text in ((view, "ferrets old"), (reader.current_view(), "ferrets new")):
         assert seen is not None
-        ranked, source = seen.find("ferrets", None, Strategy.BM25, Filters(), 20)
+        ranked, source = seen.find("ferrets", None, Strategy.BM25, None, 20)
         assert {source.read(one.number)[1].text for one in ranked} == {text, "ferrets stay"}

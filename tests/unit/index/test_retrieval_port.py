@@ -266,6 +266,53 @@ def test_filters_are_exact(make, engine, strategy) -> None:
         assert set(_documents(found)) == {f"d{i}" for i in expected}, filters
 
 
+CONDITIONS = [
+    ("id in ('d1', 'd5', 'none')", {1, 5}),
+    ("id != 'd1'", set(range(10)) - {1}),
+    ("language = 'PYTHON' or source = 'crawl'", {0, 3, 4, 6, 8, 9}),
+    ("not (language = 'python' or source = 'crawl')", {1, 2, 5, 7}),
+    ("domain = 'example.org' and not url prefix 'https://docs.'", {2, 6}),
+    ("not domain = 'example.org'", {1, 3, 5, 7, 9}),
+    ("path = 'src/x.py' and metadata.number != 5", {1, 9}),
+    ("metadata.number in (2, 3.0, '4')", {2, 3}),
+    ("fetched_at >= 2000-01-01 and fetched_at < 2200-01-01", set(range(10))),
+    ("fetched_at > 2200-01-01", set()),
+]
+LOCAL_CONDITIONS = [
+    ("metadata.number >= 3 and metadata.half < 3", {3, 4, 5}),
+    ("metadata.number > 'a' or metadata.odd exists and not metadata.number exists", set()),
+    ("url exists", {0, 2, 3, 4, 6, 7, 8}),
+    ("title contains 'FERR'", set(range(10))),
+    ("trust >= 0.9", {1, 2, 3, 5, 6, 7, 9}),
+    ("trust < 0.9 and language = 'en'", {4, 8}),
+    ("language exists and language prefix 'py'", {0, 3, 6, 9}),
+    ("id prefix 'd' and not id contains '1'", set(range(10)) - {1}),
+]
+
+
+def test_conditions_of_the_filter_language_are_exact(make, engine, strategy) -> None:
+    documents = [
+        make.document(
+            f"d{i}",
+            f"ferrets sleep number{i}",
+            url=URLS[i % 4],
+            path="src/x.py" if i % 4 == 1 else None,
+            title="Of ferrets",
+            language="Python" if i % 3 == 0 else "en",
+            source="crawl" if i % 4 == 0 else "file",
+            metadata={"odd": i % 2 == 1, "number": i, "half": i / 2},
+        )
+        for i in range(10)
+    ]
+    engine.publish(make, documents)
+    for where, expected in CONDITIONS + (LOCAL_CONDITIONS if engine.name == "local" else []):
+        found = engine.ask("ferrets sleep", strategy, make.vector("x"), where=where, top_k=50)
+        assert set(_documents(found)) == {f"d{i}" for i in expected}, where
+    if engine.name != "local":
+        with pytest.raises(InvalidInput, match="cannot compare trust"):
+            engine.ask("ferrets", strategy, make.vector("x"), where="trust > .5")
+
+
 def test_fetched_after_is_exact_to_the_microsecond(make, engine, strategy) -> None:
     tick = timedelta(microseconds=1)
     engine.publish(make, [make.document(f"d{i}", f"ferrets {i}", age=i * tick) for i in range(4)])

@@ -113,6 +113,7 @@ def test_a_ledger_with_steps_back_of_all_owners_gets_scopes_and_those_begin_anew
     with Ledger(_url(database)) as ledger:
         ledger.create_run(NewRun("run_9", "gate", "docs", "0" * 64, "key_a"), [])
     for statement in (
+        "DROP TABLE corpora",
         "DROP INDEX outcomes_judged",
         "ALTER TABLE outcomes DROP COLUMN confidence",
         "ALTER TABLE pages DROP COLUMN owner",

@@ -38,6 +38,13 @@ class AnswerInsights(Model):  # Findings over the whole answer
     corpus_voices: list[Voice] = []
     channels: Channels | None = None
 
+class BatchResult(Model):  # What came of each item of a batch, in order.
+    results: list[BatchStatus]
+
+class BatchStatus(Model):  # What came of one item of a batch: the status and the body that the item alone would have
+    status: int
+    body: dict[str, Any]
+
 class BudgetState(Model):  # The budget left to the run and its UTC day at the decision, and the most that a search uses
     run_usd_left: float | None = None
     day_usd_left: float | None = None
@@ -56,6 +63,20 @@ class Channels(Model):  # The variety of an answer's sources.
     passages: dict[str, int]
     domains: int
     diversity: float
+
+class ChunkView(Model):  # A passage of a document
+    chunk_id: str
+    ordinal: int
+    start_line: int
+    end_line: int
+    page: int | None
+    anchor: str | None
+    section_path: list[str]
+    symbol_path: str | None
+    language: str | None
+    token_estimate: int
+    text: str | None
+    withheld: str | None = None
 
 class Citation(Model):  # The source of `[number]` in the context. `source` is the path, the URL or the id, with the
     number: int
@@ -105,6 +126,12 @@ class Control(Model):  # The controls of one decision beside its profile
     fallback_from: str | None = None
     model: ModelUse | None = None
 
+class CorpusSearched(Model):  # The part of one corpus in a search of several.
+    corpus: str
+    generation: str | None
+    journal_offset: int
+    metadata: RetrievalMetadata
+
 class Decision(Model):  # A decision for agents: the recorded one, and its orders.
     plan: Plan
     scored_plan: Plan
@@ -148,6 +175,10 @@ class Disclosure(Model):  # Whether a passage that speaks for a brand discloses 
     rule: str
     source: str
 
+class DocumentCount(Model):  # `GET /v1/documents/count`.
+    corpus: str
+    documents: int
+
 class DocumentText(Model):  # `GET /v1/documents/{id}/text`: lines of the extracted text, numbered as citations number
     document_id: str
     corpus: str
@@ -161,6 +192,25 @@ class DocumentText(Model):  # `GET /v1/documents/{id}/text`: lines of the extrac
     line_count: int
     text: str
     left_out: list[Lines] = []
+
+class DocumentView(Model):  # A document as it is served now, without its text.
+    id: str
+    corpus: str
+    url: str | None
+    file_path: str | None
+    title: str | None
+    language: str | None
+    source: Literal['crawl', 'search', 'submission', 'file'] | str
+    origin: Literal['crawled', 'searched', 'submitted', 'operator', 'file'] | str
+    trust: float
+    fetched_at: datetime
+    published_at: datetime | None
+    author: str | None
+    run_id: str | None
+    submitted_by: str | None
+    checksum: str
+    metadata: dict[str, str | int | float | bool]
+    chunks: int | None = None
 
 class EventsPart(Model):  # The next events of a run, as JSON: what the stream of the same address tells, in parts.
     data: list[Event]
@@ -212,9 +262,19 @@ class Inspection(Model):  # Findings in a chunk at ingest
     findings: list[Finding] = []
     private: list[PrivateSpan] = []
 
+class JoinedRetrieval(Model):  # The ranked chunks of several corpora in one order; each names its corpus.
+    corpora: list[CorpusSearched]
+    chunks: list[RetrievedChunk]
+
 class Lines(Model):  # Lines of a text, both inclusive, from 1.
     start_line: int
     end_line: int
+
+class LinkView(Model):  # A link of a document.
+    url: str
+    words: str
+    line: int
+    document_id: str | None
 
 class ModelUse(Model):  # The part of a learned model in one decision. `bucket` in [0, 1) is the draw of `unit`;
     version: str
@@ -339,6 +399,7 @@ class RetrievedChunk(Model):  # A chunk with all its scores and ranks
     inspection: Inspection | None = None
     inspected_by: str | None = None
     confidence: float | None = None
+    corpus: str | None = None
     graph_score: float | None = None
     graph_path: GraphPath | None = None
 
@@ -349,7 +410,7 @@ class RunAccepted(Model):  # A run was recorded and will be carried out.
 
 class RunSummary(Model):  # A run in a list.
     run_id: str
-    kind: Literal['gate', 'documents', 'crawl', 'deletion', 'control', 'memory', 'graph'] | str
+    kind: Literal['gate', 'documents', 'crawl', 'deletion', 'export', 'import', 'control', 'memory', 'graph'] | str
     corpus: str
     owner: str
     status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
@@ -365,7 +426,7 @@ class RunTrace(Model):  # The spans of a run as a tree: each with its start and 
 
 class RunView(Model):  # `GET /v1/runs/{id}`: the state of a run, with its decision, answer and spend.
     run_id: str
-    kind: Literal['gate', 'documents', 'crawl', 'deletion', 'control', 'memory', 'graph'] | str
+    kind: Literal['gate', 'documents', 'crawl', 'deletion', 'export', 'import', 'control', 'memory', 'graph'] | str
     corpus: str
     status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
     query: str | None = None

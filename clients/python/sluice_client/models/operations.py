@@ -32,6 +32,33 @@ class ArmSize(Model):  # The size of an arm: its runs, its units of the draw, an
     failed: int
     judged: int
 
+class CorpusPolicyView(Model):  # What a corpus may take in, by the instance's settings and its own together.
+    search: bool
+    crawl: bool
+    sources: list[str] | None
+    forbidden_patterns: int
+
+class CorpusSettings(Model):  # Settings of one corpus
+    description: str = ''
+    search: bool = True
+    crawl: bool = True
+    sources: list[str] = []
+
+class CorpusView(Model):  # One corpus as it is served now
+    name: str
+    version: int
+    created_at: datetime | None
+    created_by: str | None
+    settings: CorpusSettings
+    policy: CorpusPolicyView
+    engine: str
+    documents: int
+    chunks: int
+    generation: str | None
+    journal_offset: int
+    bytes: int
+    embedding_model: str | None
+
 class CypherResult(Model):  # Rows of a Cypher question, and the generation of the graph that they come from
     columns: list[str]
     rows: list[list[Any]]
@@ -119,7 +146,7 @@ class EvaluationRow(Model):  # The runs of one profile; grouped by plan or by mo
     arm: Literal['shadow', 'canary', 'control', 'default', 'promoted'] | str | None = None
     summary: Summary
 
-class Filters(Model):  # Conditions that a chunk must all meet
+class Filters(Model):  # Conditions that a chunk must all meet: a short form of `where`
     document_ids: list[str] = []
     url_prefix: str | None = None
     path_prefix: str | None = None
@@ -421,6 +448,8 @@ class Selection(Model):  # A selection of documents: exactly one field is set.
     run_id: str | None = None
     submitted_by: str | None = None
     filters: Filters | None = None
+    where: dict[str, Any] | None = None
+    everything: Literal[True] | None = None
 
 class StageVerdict(Model):  # The verdict on a stage, with its reason and figures. `sample_ratio_p` is of the numbers
     kind: Literal['promote', 'stop', 'continue', 'inconclusive'] | str
@@ -467,6 +496,11 @@ class Trace(Model):  # A searched place, the number of items searched, and the t
     looked_at: int
     found: list[str] = []
     detail: str | None = None
+
+class WouldForget(Model):  # `POST /v1/forget?dry_run=true`: what would be forgotten of what is served now.
+    corpus: str
+    documents: int
+    examples: list[str]
 
 class DeadLetterView(DeadLetterSummary):  # A complete dead letter.
     stack: str

@@ -20,7 +20,7 @@ from sluice.index.local.writer import IndexWriter
 from sluice.index.qdrant.payload import STATE_ID
 from sluice.index.qdrant.server import Condition
 from sluice.index.qdrant.writer import QdrantWriter
-from sluice.index.search.filters import is_selected
+from sluice.index.search.filters import selector
 from sluice.index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory
 
@@ -30,7 +30,7 @@ GONE = "https://example.org/gone/"
 
 
 def selected(facts: Any) -> bool:
-    return is_selected(facts, Selection(url_prefix=GONE))
+    return selector(Selection(url_prefix=GONE))(facts)
 
 
 def traces(root: Path) -> list[str]:
@@ -164,7 +164,7 @@ def test_a_selection_means_the_documents_that_it_names(selection: Selection, ids
     for position, one in enumerate(facts):
         provenance = one.provenance.model_copy(update=told.get(one.document_id, {}))
         facts[position] = one.model_copy(update={"provenance": provenance})
-    assert {one.document_id for one in facts if is_selected(one, selection)} == ids
+    assert {one.document_id for one in facts if selector(selection)(one)} == ids
 
 
 @pytest.mark.parametrize("wrong", [{}, {"url": "a", "run_id": "b"}, {"filters": {}}])

@@ -1,0 +1,115 @@
+"""Routes for corpora: what there is to ask, what one holds and may take in, made, changed, deleted."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi.responses import FileResponse
+
+from sluice.api.access import AnyCaller, Note, Operator, instance_of
+from sluice.api.lists import Cursor, paged
+from sluice.api.problems import problems
+from sluice.api.requests import accepted
+from sluice.contracts.api import Page, RunAccepted
+from sluice.contracts.base import CORPUS_NAME
+from sluice.contracts.errors import InvalidInput
+from sluice.contracts.operations.corpora import CorpusPatch, CorpusView, NewCorpus
+from sluice.contracts.operations.transfer import ImportRequest
+
+corpora = APIRouter(prefix="/v1/corpora", tags=["corpora"])
+artefacts = APIRouter(prefix="/v1/artefacts", tags=["artefacts"])
+ROUTERS = (corpora, artefacts)
+
+Name = Annotated[str, Path(pattern=rf"^{CORPUS_NAME.pattern}$", max_length=63)]
+ArtefactPath = Annotated[str, Path(pattern=r"^art_[0-9a-f]{24}$")]
+IfMatch = Annotated[str | None, Header(alias="If-Match", description="The `ETag` that was last seen; `*` for any")]
+
+
+@corpora.get("", responses=problems(503), summary="The corpora that the key may touch")
+def some(
+    request: Request, caller: AnyCaller, limit: Annotated[int, Query(ge=1, le=200)] = 50, cursor: Cursor = None
+) -> Page[CorpusView]:
+    """Return corpora by name, with what each holds. Those of agents' memories are not among them."""
+    desk = instance_of(request).corpora
+    return paged(request, limit, lambda most, after: desk.some(caller, most, after), attrgetter("name"))
+
+
+@corpora.post("", status_code=201, responses=problems(409, 413, 503, 507), summary="Make a corpus")
+def create(request: Request, response: Response, body: NewCorpus, caller: AnyCaller) -> CorpusView:
+    """Make an empty corpus with settings of its own. Only an operator may give settings but the description."""
+    _require_role(caller, body)
+    made = instance_of(request).corpora.create(body, caller)
+    response.headers["Location"] = f"/v1/corpora/{made.name}"
+    return _tagged(response, made)
+
+
+@corpora.get("/{corpus}", responses=problems(404, 503), summary="One corpus: what it holds, and its settings")
+def one(request: Request, response: Response, corpus: Name, caller: AnyCaller) -> CorpusView:
+    """Return its figures as queries see it now, its settings, and the policy that follows from all settings."""
+    return _tagged(response, instance_of(request).corpora.one(corpus, caller))
+
+
+@corpora.patch("/{corpus}", responses=problems(404, 412, 413, 503, 507), summary="Change a corpus's settings")
+def change(
+    request: Request, response: Response, corpus: Name, body: CorpusPatch, operator: Operator, if_match: IfMatch = None
+) -> CorpusView:
+    """Change the named settings, by JSON merge patch; null gives one its default. With `If-Match` only if nobody
+    else has changed them since (412)."""
+    return _tagged(response, instance_of(request).corpora.change(corpus, body, _version(if_match), operator))
+
+
+@corpora.delete("/{corpus}", status_code=202, responses=problems(404, 429, 503, 507), summary="Delete a corpus")
+def delete(request: Request, corpus: Name, operator: Operator, note: Note = "") -> RunAccepted:
+    """Forget every document of the corpus, with every trace of it. From now on the corpus does not exist; the run is
+    finished when nothing is left. Its open runs are cancelled. It may be made anew."""
+    return accepted(request, instance_of(request).corpora.delete(corpus, operator, note))
+
+
+@corpora.post("/{corpus}/export", status_code=202, responses=problems(404, 429, 503, 507), summary="Export a corpus")
+def export(request: Request, corpus: Name, operator: Operator) -> RunAccepted:
+    """Write documents, passages and vectors, as they are served when the run is handled, to a file. The run's link
+    `artefact` has it once the run is finished."""
+    return accepted(request, instance_of(request).corpora.export(corpus, operator))
+
+
+@corpora.post(
+    "/{corpus}/import", status_code=202, responses=problems(404, 409, 413, 429, 503, 507), summary="Import a corpus"
+)
+def bring_in(request: Request, corpus: Name, body: ImportRequest, operator: Operator) -> RunAccepted:
+    """Write an artefact's documents to a corpus that exists, without embedding anything. Its vectors have to be of the
+    corpus's model. What the negative list names is left out, and named as a gap."""
+    return accepted(request, instance_of(request).corpora.bring_in(corpus, body.artefact_id, operator))
+
+
+@artefacts.get(
+    "/{artefact_id}",
+    response_class=FileResponse,
+    responses={200: {"content": {"application/x-tar": {}}, "description": "The file"}, **problems(404, 503)},
+    summary="An exported corpus",
+)
+def artefact(request: Request, artefact_id: ArtefactPath, operator: Operator) -> FileResponse:
+    """Return the file: a tar of `manifest.json`, `documents.jsonl.zst` and `vectors.f32.zst`."""
+    path = instance_of(request).corpora.artefact(artefact_id, operator)
+    return FileResponse(path, media_type="application/x-tar", filename=path.name)
+
+
+def _require_role(caller: AnyCaller, wanted: NewCorpus) -> None:
+    if wanted.model_fields_set - {"name", "description"}:
+        caller.may_operate()
+
+
+def _tagged(response: Response, view: CorpusView) -> CorpusView:
+    response.headers["ETag"] = f'"{view.version}"'
+    return view
+
+
+def _version(if_match: str | None) -> int | None:
+    told = (if_match or "*").strip()
+    if told == "*":
+        return None
+    digits = told.removeprefix("W/").strip('"')
+    if not digits.isdecimal():
+        raise InvalidInput("If-Match", f"{told!r} is no ETag of a corpus", 'send the ETag that was last seen, as "3"')
+    return int(digits)

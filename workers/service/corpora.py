@@ -1,0 +1,343 @@
+"""Corpora and their documents: made, described, listed, changed and deleted.
+
+What is listed is what queries find now: the served generation and the journal beyond it. A list goes by an order that
+each segment keeps, so a part of it reads the documents of that part, and those between that a filter leaves out.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sluice.contracts.api import RunAccepted
+from sluice.contracts.base import shared_fields
+from sluice.contracts.document import Chunk, DocumentFacts, document_id_for
+from sluice.contracts.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from sluice.contracts.event import Next
+from sluice.contracts.filters import Where
+from sluice.contracts.ingest import DocumentAmended, ForgetDirected
+from sluice.contracts.operations import corpora as shown
+from sluice.contracts.operations.forget import Selection
+from sluice.contracts.operations.transfer import ExportDirected, ImportDirected
+from sluice.contracts.trust import Verdict
+from sluice.index.folder import CorpusLayout
+from sluice.index.search.filters import Matches, matcher, score
+from sluice.ingest.embed.embed import fingerprint_of_corpus
+from sluice.ledger.corpora import CorpusEntry
+from sluice.ledger.events.outbox import Entry
+from sluice.memory.qdrant_schema import is_memory_corpus
+from sluice.trust.private.mask import is_current, mask, mask_label
+from sluice.trust.private.patterns import build_finder
+from sluice.trust.snippets import snippet_length
+from sluice.trust.source_trust import source_trust_of
+from sluice.workers.context import Context
+from sluice.workers.service.callers import Caller
+from sluice.workers.service.service import Service, require_documents_corpus
+from sluice.workers.transfer import artefact_path, read_manifest
+from sluice.workers.wiring.corpora import FIRST_CORPUS, Reader, policy_of
+
+_ORDERS: Mapping[shown.DocumentOrder, Any] = {
+    "id": ("by_id", False),
+    "-id": ("by_id", True),
+    "fetched_at": ("by_fetch", False),
+    "-fetched_at": ("by_fetch", True),
+}
+
+
+class Placed(NamedTuple):
+    """An item of a list, and its position there."""
+
+    position: str
+    item: Any
+
+
+class CorpusDesk:
+    """Corpora as a caller may see and change them. Memory's corpora are none of them.
+
+    Every method on one corpus raises `Forbidden` for one that the caller may not touch, and `NotFound` for one that
+    does not exist.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._service = context, Service(context)
+        self._entries = context.ledger.corpora
+
+    def some(self, caller: Caller, limit: int, after: str | None) -> list[shown.CorpusView]:
+        """Return the caller's corpora by name."""
+        entries = self._entries.all()
+        written = (name for name in self._context.readers.names() if name not in entries)
+        made = (name for name, entry in entries.items() if not entry.is_deleted)
+        first = () if FIRST_CORPUS in entries else (FIRST_CORPUS,)
+        names = sorted(name for name in {*written, *made, *first} if _is_shown(name, caller))
+        return [self._view(name, entries.get(name)) for name in names if after is None or name > after][:limit]
+
+    def one(self, name: str, caller: Caller) -> shown.CorpusView:
+        """Return one corpus with its figures."""
+        self._require(name, caller)
+        return self._view(name, self._entries.one(name))
+
+    def create(self, wanted: shown.NewCorpus, caller: Caller) -> shown.CorpusView:
+        """Make a corpus. Raises `Conflict` if there is one of that name, and `InvalidInput` for settings that allow
+        more than the instance's policy."""
+        caller.may_touch(wanted.name)
+        require_documents_corpus(wanted.name)
+        settings = shown.CorpusSettings(**shared_fields(shown.CorpusSettings, wanted))
+        self._check(wanted.name, settings)
+        if self._entries.one(wanted.name) is None and self._context.readers.exists(wanted.name):
+            raise Conflict(f"corpus {wanted.name!r} exists already")
+        return self._view(wanted.name, self._entries.create(wanted.name, settings, caller.owner))
+
+    def change(self, name: str, patch: shown.CorpusPatch, version: int | None, caller: Caller) -> shown.CorpusView:
+        """Change settings; None among the patch's gives a setting its default. `version` is the one that the caller
+        has seen. Raises `PreconditionFailed` if it is another now."""
+        self._require(name, caller)
+        require_documents_corpus(name)
+        entry = self._entries.one(name) or CorpusEntry(name)
+        if version is not None and version != entry.version:
+            raise PreconditionFailed(f"corpus {name!r} has version {entry.version} now: read it again, then change it")
+        given = {field: getattr(patch, field) for field in patch.model_fields_set}
+        kept = {field: value for field, value in dict(entry.settings).items() if field not in given}
+        settings = shown.CorpusSettings(**kept, **{field: v for field, v in given.items() if v is not None})
+        self._check(name, settings)
+        return self._view(name, self._entries.change(entry, settings, caller.owner))
+
+    def delete(self, name: str, caller: Caller, note: str) -> RunAccepted:
+        """Begin a run that forgets every document of the corpus; from now on the corpus does not exist. Its open runs
+        are cancelled. Raises `Overloaded` if the index's queue is full."""
+        self._require(name, caller)
+        require_documents_corpus(name)
+        selection = Selection(everything=True)
+        run = self._service.new_run("deletion", name, owner=caller.owner, is_small=True, deletes_corpus=True)
+        self._context.admission.admit(run, {"index": 1})
+        body = ForgetDirected(selection=selection, keep_out=False, operator=caller.owner, note=note)
+        first = [Entry(self._service.event_of(Next(body), run))]
+        accepted = self._service.started(self._context.ledger.forgotten.forget(run, first, [], caller.owner, note))
+        while others := [one for one in self._open_runs(name) if one != accepted.run_id]:
+            for run_id in others:
+                self._service.cancel(run_id)
+        return accepted
+
+    def export(self, name: str, caller: Caller) -> RunAccepted:
+        """Begin a run that writes the corpus to an artefact, whose id is the run's `artefact` link."""
+        self._require(name, caller)
+        artefact_id = f"art_{secrets.token_hex(12)}"
+        run = self._service.new_run("export", name, owner=caller.owner)
+        accepted = self._service.begin(run, [Next(ExportDirected(artefact_id=artefact_id))])
+        links = {**accepted.links, "artefact": f"/v1/artefacts/{artefact_id}"}
+        return accepted.model_copy(update={"links": links})
+
+    def bring_in(self, name: str, artefact_id: str, caller: Caller) -> RunAccepted:
+        """Begin a run that writes an artefact's documents to a corpus that exists.
+
+        Raises `NotFound` without the artefact or the corpus, `InvalidInput` if the file is no export, and `Conflict` if
+        its vectors are of another model than the corpus's.
+        """
+        self._require(name, caller)
+        require_documents_corpus(name)
+        context, manifest = self._context, read_manifest(self.artefact(artefact_id, caller))
+        own = context.readers.reader(name).model_fingerprint or fingerprint_of_corpus(context.settings.embed, name)
+        if manifest.model not in (None, own):
+            raise Conflict(f"its vectors are of {manifest.model}, and corpus {name!r} has those of {own}")
+        run = self._service.new_run("import", name, owner=caller.owner)
+        return self._service.begin(run, [Next(ImportDirected(artefact_id=artefact_id, manifest=manifest))])
+
+    def artefact(self, artefact_id: str, caller: Caller) -> Path:
+        """Return the file of an artefact. Raises `NotFound` without it, or if it is of a corpus that the caller may not
+        see."""
+        path = artefact_path(self._context.settings.data_dir, artefact_id)
+        if not path.is_file() or not caller.may_see(read_manifest(path).corpus):
+            raise NotFound(f"there is no artefact {artefact_id!r}")
+        return path
+
+    def _open_runs(self, name: str) -> list[str]:
+        return [one.run_id for one in self._context.ledger.runs(500, None, name, status="open")]
+
+    def _check(self, name: str, settings: shown.CorpusSettings) -> None:
+        policy = self._context.settings.trust.policy_of(name)
+        for place, source in enumerate(settings.sources):
+            if not policy.takes_source(source):
+                remedy = f"one of {', '.join(policy.sources)}, or change trust.corpora in the instance's settings"
+                raise InvalidInput(f"sources.{place}", f"{source!r} is none that the instance's policy allows", remedy)
+
+    def require(self, name: str, caller: Caller, *, creates: bool) -> None:
+        """Raise as above, unless the request `creates` the corpus: so every door asks before it accepts work."""
+        caller.may_touch(name)
+        if not creates:
+            self._context.readers.require(name)
+
+    def _require(self, name: str, caller: Caller) -> None:
+        caller.may_touch(name)
+        self._context.readers.require(name)
+
+    def _view(self, name: str, entry: CorpusEntry | None) -> shown.CorpusView:
+        context, entry = self._context, entry or CorpusEntry(name)
+        stats, policy = context.readers.reader(name).stats(), policy_of(context.settings.trust, context.ledger, name)
+        return shown.CorpusView(
+            name=name,
+            **{field: getattr(entry, field) for field in ("version", "created_at", "created_by", "settings")},
+            policy=shown.CorpusPolicyView(
+                search=policy.search,
+                crawl=policy.crawl,
+                sources=policy.sources or None,
+                forbidden_patterns=len(policy.forbidden),
+            ),
+            engine=stats.engine,
+            documents=stats.document_count,
+            chunks=stats.chunk_count,
+            generation=stats.generation,
+            journal_offset=stats.journal_offset,
+            bytes=_size_of(CorpusLayout(context.settings.index_root, name).journal.parent),
+            embedding_model=stats.model_fingerprint,
+        )
+
+
+class DocumentDesk:
+    """The documents of corpora, as they are served now. Every method raises `Forbidden` for a corpus that the caller
+    may not touch, and `NotFound` for a corpus or a document that does not exist."""
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._service = context, Service(context)
+        self._trust = source_trust_of(context.settings.trust)
+
+    def some(
+        self,
+        caller: Caller,
+        corpus: str,
+        where: Where | None,
+        text: str | None,
+        order: shown.DocumentOrder,
+        limit: int,
+        after: str | None,
+    ) -> list[Placed]:
+        """Return documents that meet the condition and have `text` in title, address or id, in any case."""
+        by, backwards = _ORDERS[order]
+        listed, found = self._reader(caller, corpus).listed(by, after, backwards=backwards), list[Placed]()
+        is_wanted = self._test(where, text)
+        for position, facts in listed:
+            if is_wanted(facts):
+                found.append(Placed(position, self._view(corpus, facts)))
+                if len(found) == limit:
+                    break
+        return found
+
+    def count(self, caller: Caller, corpus: str, where: Where | None, text: str | None) -> shown.DocumentCount:
+        """Count the documents that meet the condition; reads every document unless there is none."""
+        reader = self._reader(caller, corpus)
+        if where is None and text is None:
+            return shown.DocumentCount(corpus=corpus, documents=reader.document_count)
+        return shown.DocumentCount(corpus=corpus, documents=sum(map(self._test(where, text), reader.all_facts())))
+
+    def one(self, caller: Caller, corpus: str, document_id: str) -> shown.DocumentView:
+        """Return one document by its id, URL or path."""
+        reader, facts = self._found(caller, corpus, document_id)
+        return self._view(corpus, facts).model_copy(update={"chunks": len(reader.chunks(facts.document_id))})
+
+    def chunks(self, caller: Caller, corpus: str, document_id: str, limit: int, after: str | None) -> list[Placed]:
+        """Return the document's passages in its order, private values masked."""
+        reader, facts = self._found(caller, corpus, document_id)
+        settings, first = self._context.settings.trust, int(after) + 1 if after is not None else 0
+        shortest = snippet_length(facts.provenance, facts.metadata, settings.snippet_licences)
+        why = "the site asks that no text of this page be shown" if facts.provenance.nosnippet else None
+        why = why or (f"at most {shortest} characters of a passage may be shown" if shortest is not None else None)
+        wanted = [chunk for chunk in reader.chunks(facts.document_id) if chunk.ordinal >= first][:limit]
+        return [Placed(str(chunk.ordinal), self._shown(chunk, facts, why)) for chunk in wanted]
+
+    def links(self, caller: Caller, corpus: str, document_id: str) -> list[shown.LinkView]:
+        """Return the links of the document's passages that are shown, in its order."""
+        reader, facts = self._found(caller, corpus, document_id)
+        links = [link for chunk in reader.chunks(facts.document_id) if not _is_blocked(chunk) for link in chunk.links]
+        targets = {link.url: document_id_for(link.url) for link in links}
+        there = reader.documents(list(targets.values()))
+        return [
+            shown.LinkView(
+                url=link.url,
+                words=link.words,
+                line=link.line,
+                document_id=target if (target := targets[link.url]) in there else None,
+            )
+            for link in links
+        ]
+
+    def amend(self, caller: Caller, corpus: str, document_id: str, patch: shown.DocumentPatch) -> RunAccepted:
+        """Begin a run that changes the document's metadata: a new version with the same passages and vectors.
+
+        Raises:
+            InvalidInput: the patch changes nothing.
+            PolicyRefused: the corpus is an agent's memory.
+        """
+        _, facts = self._found(caller, corpus, document_id)
+        require_documents_corpus(corpus)
+        if not patch.metadata:
+            raise InvalidInput("metadata", "changes nothing", "name the values to set, and null for those to remove")
+        run = self._service.new_run("documents", corpus, owner=caller.owner, is_small=True)
+        body = DocumentAmended(document_id=facts.document_id, metadata=patch.metadata)
+        return self._service.begin(run, [Next(body)])
+
+    def _reader(self, caller: Caller, corpus: str) -> Reader:
+        caller.may_touch(corpus)
+        self._context.readers.require(corpus)
+        return self._context.readers.existing(corpus)
+
+    def _found(self, caller: Caller, corpus: str, document_id: str) -> tuple[Reader, DocumentFacts]:
+        reader = self._reader(caller, corpus)
+        facts = reader.document(document_id) or reader.document(document_id_for(document_id))
+        if facts is None:
+            raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
+        return reader, facts
+
+    def _test(self, where: Where | None, text: str | None) -> Matches:
+        meets = matcher(where, self._trust, datetime.now(UTC)) if where is not None else None
+        sought = text.casefold() if text else ""
+
+        def is_wanted(facts: DocumentFacts) -> bool:
+            names = (facts.title, facts.url, facts.file_path, facts.document_id)
+            has_text = not sought or any(sought in name.casefold() for name in names if name)
+            return has_text and (meets is None or meets(facts))
+
+        return is_wanted
+
+    def _view(self, corpus: str, facts: DocumentFacts) -> shown.DocumentView:
+        settings, provenance = self._context.settings.trust, facts.provenance
+        title = facts.title and mask_label(facts.title, settings.mask, build_finder(settings))
+        own = shared_fields(shown.DocumentView, facts) | shared_fields(shown.DocumentView, provenance)
+        told = {"id": facts.document_id, "corpus": corpus, "title": title}
+        trust = round(score(facts, self._trust, datetime.now(UTC)), 4)
+        return shown.DocumentView(**{**own, **told, "trust": trust})
+
+    def _shown(self, chunk: Chunk, facts: DocumentFacts, withheld: str | None) -> shown.ChunkView:
+        if _is_blocked(chunk):
+            withheld = "the guard withholds it"
+        settings, inspection = self._context.settings.trust, chunk.inspection
+        finder = build_finder(settings)
+        private = inspection.private if inspection else ()
+        if settings.mask and not is_current(facts.inspected_by, finder):
+            private = tuple(finder.find(chunk.text))
+        text = None if withheld else mask(chunk.text, private, settings.mask).text
+        own = shared_fields(shown.ChunkView, chunk)
+        return shown.ChunkView(**{**own, "text": text, "withheld": withheld})
+
+
+def _is_blocked(chunk: Chunk) -> bool:
+    return chunk.inspection is not None and chunk.inspection.verdict is Verdict.BLOCKED
+
+
+def _is_shown(name: str, caller: Caller) -> bool:
+    return caller.may_see(name) and not is_memory_corpus(name)
+
+
+def _size_of(folder: Path) -> int:
+    """Return the bytes of the files below a folder; a file of two names counts once."""
+    return sum({facts.st_ino: facts.st_size for facts in _files_below(folder)}.values())
+
+
+def _files_below(folder: Path) -> Iterator[os.stat_result]:
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                yield os.lstat(os.path.join(place, name))
+            except FileNotFoundError:  # collected meanwhile
+                continue
