@@ -39,6 +39,8 @@ _bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice k
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
+UPLOADS = "/v1/uploads"
+"""The route whose body is streamed to the disk, so that more of it may come."""
 OWN_SITES = frozenset({"same-origin", "none"})
 """`Sec-Fetch-Site` of a page of this very origin, and of a person who typed the address."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -137,8 +139,11 @@ class WritingDoor:
     """Checks a request that may change something before any of its body is read: it comes from no page of another
     origin (403), its key is known (401), its body is not too large (413). Stands inside of what answers errors."""
 
-    def __init__(self, app: ASGIApp, most_body_bytes: int, origins: Collection[str] = ()) -> None:
-        self._app, self._most_body_bytes, self._origins = app, most_body_bytes, origins
+    def __init__(
+        self, app: ASGIApp, most_body_bytes: int, most_upload_bytes: int, origins: Collection[str] = ()
+    ) -> None:
+        self._app, self._most_body_bytes, self._most_upload_bytes = app, most_body_bytes, most_upload_bytes
+        self._origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it."""
@@ -151,7 +156,8 @@ class WritingDoor:
             await problem(403, Forbidden.code, detail, remedy=remedy)(scope, receive, send)
             return
         await caller_of(request, await _bearer(request))
-        received, most = 0, self._most_body_bytes
+        received, is_upload = 0, scope["path"] == UPLOADS
+        most = self._most_upload_bytes if is_upload else self._most_body_bytes
         too_large = HTTPException(413, f"a body has at most {most} bytes: send fewer at once")
 
         async def limited() -> Message:

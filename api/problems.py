@@ -51,7 +51,8 @@ MEANINGS = {
     409: "The state does not allow it, or the first request under the same idempotency key is not recorded yet",
     405: "The path exists, but not with this method: `Allow` has those that do",
     412: "It was changed since it was read: `If-Match` names another version",
-    413: "The request is larger than max_request_bytes",
+    413: "The request is larger than its route takes",
+    415: "The body is of a media type that the route does not take",
     422: "A field is wrong: the problem names it; or the idempotency key belongs to another request",
     429: "Too many requests of this key, or a full queue (come back after Retry-After), or a budget is used up",
     500: "A defect, or damaged data: the log has its trace",
@@ -68,6 +69,7 @@ OF_HTTP = {
     405: "method_not_allowed",
     408: "timed_out",
     413: "too_large",
+    415: "unsupported_media_type",
     431: "too_large",
 }
 """Codes of failures that no error class stands for."""

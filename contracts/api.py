@@ -12,7 +12,7 @@ from sluice.contracts.document import Scalar
 from sluice.contracts.event import Event, Gap, Queue
 from sluice.contracts.gate import Decision, Feedback, GateOptions, Limits
 from sluice.contracts.index import Answer, StaleCitation
-from sluice.contracts.ingest import AskedRender
+from sluice.contracts.ingest import AskedRender, UploadedFile
 from sluice.contracts.learning.control import Defence, DefenceName, Pin
 from sluice.contracts.retrieval import Prompt, Query
 from sluice.contracts.trust import Origin, Signature
@@ -153,6 +153,16 @@ class RunAccepted(Value):
 
     run_id: str
     status: RunStatus
+    links: dict[str, str] = Field(default_factory=dict)
+
+
+class Upload(Value):
+    """`POST /v1/uploads` and `GET /v1/uploads/{id}`: what has become of each file. The id is that of its run."""
+
+    id: str
+    corpus: str
+    status: RunStatus
+    files: tuple[UploadedFile, ...]
     links: dict[str, str] = Field(default_factory=dict)
 
 

@@ -42,6 +42,8 @@ class Provenance(Value):
     """For a document that came again with the same content: the time of its first fetch or submission."""
     signed_by: LaterText = None
     """The id of the key in `trust.keys` whose signature was valid when the document arrived."""
+    file_sha256: LaterText = None
+    """For a document that was read from a file: the SHA-256 of its bytes. An equal file is not read again."""
     repository: LaterText = None
     """For a file of a repository: the repository's address, or its local folder."""
     commit: LaterText = None

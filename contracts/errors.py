@@ -160,7 +160,9 @@ class Fenced(SluiceError, code="fenced"):
     """Another worker took over the claim behind this work; nothing it did may be recorded."""
 
 
-Extra = Literal["crawl", "cypher", "eval", "fit", "graph", "mcp", "memory", "neo4j", "postgres", "private", "qdrant"]
+Extra = Literal[
+    "crawl", "cypher", "eval", "fit", "graph", "mcp", "memory", "neo4j", "postgres", "private", "qdrant", "uploads"
+]
 """Extras of the distribution, installed on demand. The library of an extra is imported where it is first used."""
 
 

@@ -189,6 +189,35 @@ class DocumentsSubmitted(Body, queue="chunk"):
         return cls(documents=blob, document_count=len(batch.documents), subject=batch.subject)
 
 
+class UploadedFile(Value):
+    """One file of an upload, or of an archive in it, and what has become of it."""
+
+    name: str
+    """Its name, or for a file of an archive `archive.zip/its/path`."""
+    sha256: LaterText = None
+    """Of its bytes; None where they were not had."""
+    document_id: LaterText = None
+    status: Literal["accepted", "unchanged", "indexed", "refused", "failed"]
+    """`accepted` is on its way; `unchanged` is in the corpus with these bytes already; `refused` was not taken at the
+    door; `failed` was taken, and could not be read later."""
+    reason: LaterText = None
+    """Why it was refused, failed, or is not whole."""
+
+
+class UploadedFiles(Value):
+    """The files of an upload as they came (a blob)."""
+
+    files: tuple[UploadedFile, ...]
+
+
+class FilesReceived(Body, queue="chunk"):
+    """Files were uploaded; the blob is their list, `UploadedFiles`."""
+
+    files: BlobRef
+    file_count: Annotated[int, Field(ge=1)]
+    accepted_count: Annotated[int, Field(ge=0)]
+
+
 class ChunkFact(Value):
     """A chunk in a message: its id and the hash of its embedding text."""
 

@@ -126,6 +126,7 @@ PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
     "CrawlDirected": page_handlers.on_crawl_directed,
     "PageCrawled": page_handlers.on_page_crawled,
     "DocumentsSubmitted": page_handlers.on_documents_submitted,
+    "FilesReceived": page_handlers.on_files_received,
     "DocumentChunked": index_handlers.on_document_chunked,
     "ChunksPartlyEmbedded": index_handlers.on_chunks_partly_embedded,
     "ChunksEmbedded": index_handlers.on_chunks_embedded,

@@ -239,6 +239,15 @@ def on_documents_submitted(event: Event, chunker: Chunker) -> Outcome:
     return chunker.chunk(tuple(brought_by(event.run_id, document) for document in batch.documents), event)
 
 
+def on_files_received(event: Event, blobs: BlobStore) -> Outcome:
+    """Name the files of an upload that were refused at the door among what the run lacks."""
+    lines = ingest.UploadedFiles.model_validate_json(blobs.get(event.body_as(ingest.FilesReceived).files))
+    refused = (line for line in lines.files if line.status == "refused")
+    return Done(
+        gaps=tuple(Gap(stage="accept", subject=one.name, reason="refused", detail=one.reason or "") for one in refused)
+    )
+
+
 def document_of_page(page: ingest.PageCrawled, body: bytes, run_id: str) -> Document:
     """Return a crawled page as a document. Its id follows from the page's final URL, after redirects."""
     return Document(

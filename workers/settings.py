@@ -159,6 +159,8 @@ class Settings(BaseSettings):
     """Port of the HTTP interface."""
     max_request_bytes: Annotated[int, FIXED] = 32_000_000
     """Largest request body: a batch of 1,000 documents of 30 kB."""
+    max_upload_bytes: Annotated[int, FIXED] = 256_000_000
+    """Largest request of `/v1/uploads`, which is streamed to the disk: an archive of the most that is unpacked."""
     require_api_key: bool | None = None
     """Whether requests from this machine need an API key. true: always. false: only while a key is in force. Not set:
     once a key was made, also after it was revoked. From other machines a key is always needed."""

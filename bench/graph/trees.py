@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sluice.contracts.document import Document, Provenance, document_id_for
-from sluice.workers.service.read_files import read_content
+from sluice.workers.service.contents import read_content
 from tests.support.repository import REPOSITORY
 
 _SITE_PACKAGES, _LIBRARY = Path(sysconfig.get_paths()["purelib"]), Path(sysconfig.get_paths()["stdlib"])

@@ -6,6 +6,7 @@ instance's own: a file keeps its id, its commit and its place in one run, howeve
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from sluice.contracts.document import Document
     from sluice.workers.context import Context
 
+TELL_SECONDS = 5.0
+"""Seconds between two lines of progress where the output is no terminal."""
+UNCHANGED = "unchanged"
 SKIPS_NAMED = 10
 """Most skipped paths named one by one; a source tree has thousands."""
 
@@ -55,11 +59,17 @@ def ingest(
         skipped, corpus = Skipped(progress, quiet=as_json), checked_corpus(corpus)
         if git is not None:
             return _ingest_repository(context, corpus, git, ref, timeout, progress, skipped)
+        from sluice.workers.service.contents import files_held
         from sluice.workers.service.read_files import documents_in
 
-        keys = context.settings.trust.keys
-        documents = documents_in(paths or (), now=datetime.now(UTC), on_skip=skipped, keys=keys)
-        run_id = submit(context, corpus, counted(documents, progress))
+        keys, known = context.settings.trust.keys, files_held(context.readers, corpus)
+        found = documents_in(paths or (), now=datetime.now(UTC), on_skip=skipped, keys=keys, known=known)
+        documents = counted(found, progress)
+        first = next(documents, None)
+        if first is None and skipped.unchanged:
+            told = f"{skipped.unchanged} files are in corpus {corpus} already, nothing has changed"
+            return Shown({"status": "up_to_date", "corpus": corpus, "unchanged": skipped.unchanged}, told)
+        run_id = submit(context, corpus, chain([first], documents) if first is not None else ())
         return wait_here(context, run_id, timeout, progress, skipped)
 
 
@@ -119,25 +129,61 @@ class Skipped:
         self._progress = progress
         self._quiet = quiet
         self._reasons: Counter[str] = Counter()
+        self.unchanged = 0
 
     def __call__(self, path: Path, reason: str) -> None:
-        """Report one path that was skipped, and the reason."""
+        """Report one path that was skipped, and the reason; of those that are unchanged only the number."""
+        if reason == UNCHANGED:
+            self.unchanged += 1
+            return
         self._reasons[reason] += 1
         if not self._quiet and self._reasons.total() <= SKIPS_NAMED:
             self._progress.console.print(f"[dim]skipped {marked(path)}: {marked(reason)}[/]", highlight=False)
 
     def summary(self) -> str:
-        """Return the number of skipped files, by reason; empty where there are none."""
+        """Return the numbers of unchanged and of skipped files, these by reason; empty where there are none."""
+        unchanged = f"; {self.unchanged} files unchanged" if self.unchanged else ""
         if not self._reasons:
-            return ""
+            return unchanged
         told = ", ".join(f"{count} {reason}" for reason, count in self._reasons.most_common())
-        return f"; {self._reasons.total()} files skipped ({told})"
+        return f"{unchanged}; {self._reasons.total()} files skipped ({told})"
 
 
 def indexing_progress(*, quiet: bool) -> Progress:
-    """Make the display of a command that waits for the index."""
+    """Make the display of a command that waits for the index: bars; where there is no terminal, a line now and then."""
     from rich import progress
 
+    class Lines(progress.Progress):
+        """Writes `reading: 120` or `indexing: 3 of 120` as one line."""
+
+        told_at = time.monotonic()
+
+        def refresh(self) -> None:
+            """Draw nothing."""
+
+        def stop(self) -> None:
+            """End without the empty line that follows bars."""
+            self.live.stop()
+
+        def update(self, task_id: progress.TaskID, **fields: Any) -> None:
+            """See `Progress`."""
+            super().update(task_id, **fields)
+            self._tell(task_id)
+
+        def advance(self, task_id: progress.TaskID, advance: float = 1) -> None:
+            """See `Progress`."""
+            super().advance(task_id, advance)
+            self._tell(task_id)
+
+        def _tell(self, task_id: progress.TaskID) -> None:
+            if self.disable or time.monotonic() - self.told_at < TELL_SECONDS:
+                return
+            self.told_at, task = time.monotonic(), self._tasks[task_id]
+            total = f" of {task.total:g}" if task.total else ""
+            self.console.print(f"{task.description}: {task.completed:g}{total}", highlight=False)
+
+    if not quiet and not error_console.is_terminal:
+        return Lines(console=error_console, auto_refresh=False, transient=True)
     columns = (
         progress.SpinnerColumn(),
         progress.TextColumn("{task.description}"),

@@ -24,7 +24,9 @@ MOST_WORDS, MOST_CHARACTERS = 6, 60
 """Most words and characters at each end of a passage: unique enough in a page, short enough for an address."""
 _LEAST_WORDS = 3
 """Fewer words than this stand in a page more than once."""
-_READ_AS_ANOTHER_TEXT = frozenset((".html", ".htm", ".xhtml", ".pdf", ".xml", ".rss", ".atom"))
+_READ_AS_ANOTHER_TEXT = frozenset(
+    (".html", ".htm", ".xhtml", ".pdf", ".xml", ".rss", ".atom", ".docx", ".pptx", ".xlsx", ".odt", ".epub", ".ipynb")
+)
 """Files whose lines differ from those of the extracted text."""
 _READ_AS_IT_IS = frozenset(
     (".md", ".markdown", ".mdx", ".rst", ".txt", ".text", ".log", ".csv", ".tsv", ".json", ".jsonl", ".yaml", ".yml")
@@ -58,13 +60,14 @@ def link_of(chunk: RetrievedChunk) -> str | None:
 
 
 def format_source(chunk: RetrievedChunk) -> str:
-    """Return `path:start-end`; for a PDF `path:page 3`, for HTML and XML `path § heading`, whose lines nobody sees.
+    """Return `path:start-end`; for a PDF `path:page 3`, for slides and sheets `path:slide 4`, and for HTML, XML and
+    documents `path § heading`, whose lines nobody sees.
 
     Instead of the path stands the URL where there is no path, or the document's id where there is neither.
     """
     address = chunk.file_path or chunk.url or chunk.document_id
     if chunk.page is not None:
-        return f"{address}:page {chunk.page}"
+        return f"{address}:{chunk.anchor or f'page {chunk.page}'}"
     if _has_lines(chunk, address):
         return f"{address}:{chunk.start_line}-{chunk.end_line}"
     return f"{address} § {chunk.section_path[-1]}" if chunk.section_path else address
@@ -81,7 +84,7 @@ def _has_lines(chunk: RetrievedChunk, address: str) -> bool:
 
 def _place(chunk: RetrievedChunk) -> str:
     if chunk.page is not None:
-        return f"#page={chunk.page}"
+        return "" if chunk.anchor else f"#page={chunk.page}"
     return f"#{quote(chunk.anchor, safe=_KEPT_IN_FRAGMENT)}" if chunk.anchor else ""
 
 

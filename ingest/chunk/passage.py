@@ -5,7 +5,8 @@ room. A model reads only `window_tokens`. The title may take a third of them, th
 symbol a sixth; the rest is the capacity of the chunk below. Longer titles and headings are cut at a token, and the
 outermost headings are dropped first.
 
-`Places` tells a reader where to find a passage: the fragment of its heading, the page of a PDF. It also returns
+`Places` tells a reader where to find a passage: the fragment of its heading, the page of a PDF, the name of a
+slide or sheet. It also returns
 the passage's links.
 """
 
@@ -72,7 +73,7 @@ class Places:
         self._anchors = extracted.anchors
         self._starts = [anchor.start for anchor in self._anchors]
         self._text = extracted.text
-        self._is_paged = extracted.form == "pages"
+        self._is_paged = extracted.form in ("pages", "parts")
         self._counted_to, self._breaks = 0, 0
         self._links = [link for link in extracted.linked_words if len(link.url) <= MOST_URL_CHARACTERS]
         self._link_starts = [link.start for link in self._links]
@@ -95,7 +96,7 @@ class Places:
         return self._anchors[0].fragment if is_inside else None
 
     def page(self, passage: Passage) -> int | None:
-        """Return the 1-based page on which the passage begins; None for unpaged text. Call in passage order."""
+        """Return the 1-based page or part in which the passage begins; None for unpaged text. Call in passage order."""
         if not self._is_paged:
             return None
         self._breaks += self._text.count(_PAGE_BREAK, self._counted_to, passage.start)

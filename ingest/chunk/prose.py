@@ -11,7 +11,8 @@ When a table is split, each part after the first begins with the header rows: a 
 its columns. The header is repeated in the chunk's text alone; its lines are those of the rows.
 
 Markdown is read line by line as CommonMark reads it: ATX (`## Title`) and setext (underlined) headings, and no heading
-inside a fenced code block. Paged text has one section per page; plain text is one section.
+inside a fenced code block. Paged text has one section per page; a part of parted Markdown shares no
+passage with the one before it; plain text is one section.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Prose:
 
     def __init__(self, text: str, form: Form, spans: TokenSpans, breadcrumbs: Breadcrumbs, splitters: Splitters):
         self._text = text
-        self._form = form
+        self._is_markdown = form in ("markdown", "parts")
         self._spans = spans
         self._breadcrumbs = breadcrumbs
         self._splitters = splitters
@@ -71,7 +72,7 @@ class Prose:
         if self._spans.count(group.start, group.end) <= capacity:
             yield Passage(group.start, group.end, group.path)
             return
-        if self._form != "markdown":
+        if not self._is_markdown:
             yield from (Passage(start, end, group.path) for start, end in self._context(group, capacity))
             return
         names = [one for one in names_in(self._text, group) if self._spans.count(*one) <= capacity // _LARGEST_NAME]
@@ -93,7 +94,7 @@ class Prose:
 
     def _is_structured(self, group: Section) -> bool:
         within = (self._text, group.body, group.end)
-        if self._form != "markdown" or not (_STRUCTURE.search(*within) or _ROWS.search(*within)):
+        if not self._is_markdown or not (_STRUCTURE.search(*within) or _ROWS.search(*within)):
             return False
         return _DEEP.search(self._text, group.body, group.end) is None
 
@@ -386,7 +387,7 @@ def sections_of(text: str, form: Form) -> Iterator[Section]:
     """Return sections that cover `text` without gap or overlap, generated lazily."""
     if form == "pages":
         return _pages(text)
-    if form == "markdown":
+    if form in ("markdown", "parts"):
         return _markdown_sections(text)
     return iter([Section(0, 0, len(text))])
 
@@ -406,13 +407,18 @@ def _markdown_sections(text: str) -> Iterator[Section]:
     for heading_start, heading_end, level, title in _headings(text):
         follows_at_once = body > start and not text[body:heading_start].strip() and stack and level >= stack[-1][0]
         if heading_start > start and not follows_at_once:
-            yield Section(start, body, heading_start, _path(stack), named=named)
+            yield Section(start, body, heading_start, _path(stack), _joins(text, start), named)
             start = heading_start
         while stack and stack[-1][0] >= level:
             stack.pop()
         stack.append((level, title))
         named, body = heading_start, heading_end
-    yield Section(start, body, len(text), _path(stack), named=named)
+    yield Section(start, body, len(text), _path(stack), _joins(text, start), named)
+
+
+def _joins(text: str, start: int) -> bool:
+    """Return whether no new part of the text begins there."""
+    return not text.startswith(f"{_PAGE_BREAK}\n", start - 2)
 
 
 def _path(stack: list[tuple[int, str]]) -> tuple[str, ...]:

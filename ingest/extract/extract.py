@@ -2,6 +2,8 @@
 
     HTML            Markdown of the main content          ingest/extract/html/extract_html.py
     PDF             text, pages parted by form feeds       ingest/extract/pdf.py
+    DOCX, PPTX, XLSX, ODT, EPUB  Markdown, in parts with names  ingest/extract/office.py
+    notebooks       their text and code as Markdown        ingest/extract/notebook.py
     RSS, Atom, XML  one section per item, or plain text    ingest/extract/feeds.py
     Markdown        the words that rendering shows         ingest/extract/markdown_input.py
     reStructuredText  the same, as Markdown                text/restructured.py
@@ -26,6 +28,8 @@ from sluice.ingest.extract.extracted import Extracted, LinkedWords
 from sluice.ingest.extract.feeds import extract_xml
 from sluice.ingest.extract.html.extract_html import extract_html
 from sluice.ingest.extract.markdown_input import extract_markdown
+from sluice.ingest.extract.notebook import extract_notebook
+from sluice.ingest.extract.office import extract_office
 from sluice.ingest.extract.pdf import extract_pdf
 from sluice.text.hidden import visible, visible_in_its_lines, without_smuggled
 from sluice.text.restructured import is_restructured, read_restructured
@@ -63,6 +67,8 @@ def extract(body: bytes, media_type: str, *, charset: str | None = None, url: st
     kind = media_types.settle(media_type, url, body[:_HEAD_BYTES])
     if kind == media_types.PDF:
         return extract_pdf(body)
+    if kind in media_types.OFFICE:
+        return extract_office(body, kind)
     _require_text(kind)
     return _bounded(_read(decode(body, charset), kind, url), len(body))
 
@@ -95,6 +101,8 @@ def _read(text: str, kind: str, url: str | None) -> Extracted:
         return extract_html(text, url)
     if kind in (media_types.XML, "text/xml") or kind.endswith("+xml"):
         return extract_xml(text, url)
+    if kind == media_types.NOTEBOOK:
+        return extract_notebook(text)
     if kind == media_types.JSON or kind.endswith("+json"):
         return Extracted(text=_laid_out(text), media_type=kind, form="code", code_language="json")
     if kind in (media_types.MARKDOWN, "text/x-markdown"):

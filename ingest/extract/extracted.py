@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-Form = Literal["markdown", "text", "pages", "code"]
+Form = Literal["markdown", "text", "pages", "parts", "code"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,10 @@ class Anchor:
 class Extracted:
     """Readable text and its facts. Every fact is the document's own statement, or None.
 
-    `form` is the structure of `text`: Markdown, plain text, pages parted by form feeds, or source code in
-    `code_language`. `language` is the declared natural language (two letters). `confidence` in [0, 1] says how surely
-    `text` is the content: near 0 for the empty shell of a page that is built by its scripts, or for a scanned PDF.
+    `form` is the structure of `text`: Markdown, plain text, pages parted by form feeds, parts of Markdown (slides,
+    sheets) parted by form feeds, each named by its anchor, or source code in `code_language`. `language` is the
+    declared natural language (two letters). `confidence` in [0, 1] says how surely `text` is the content: near 0 for
+    the empty shell of a page that is built by its scripts, or for a scanned PDF.
 
     `text` holds the words of links without their addresses, which mean nothing to an embedding and would fill its
     window; `linked_words` locates the links in `text`, and `markdown()` combines the two. `anchors` are in the order of

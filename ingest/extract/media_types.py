@@ -21,9 +21,23 @@ PDF = "application/pdf"
 JSON = "application/json"
 XML = "application/xml"
 LINES_OF_JSON = "application/x-ndjson"
+NOTEBOOK = "application/x-ipynb+json"
+ZIP, GZIP, TAR = "application/zip", "application/gzip", "application/x-tar"
+ARCHIVES = frozenset({ZIP, GZIP, TAR})
+OFFICE = {
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "DOCX file",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PPTX file",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "XLSX file",
+    "application/vnd.oasis.opendocument.text": "ODT file",
+    "application/epub+zip": "EPUB file",
+}
+"""Zip files with a document in them, and what errors call them."""
 BINARY = "application/octet-stream"
 
-SUPPORTED = "HTML, XHTML, Markdown, reStructuredText, plain text, PDF, JSON, XML, RSS, Atom and source code"
+SUPPORTED = (
+    "HTML, XHTML, Markdown, reStructuredText, plain text, PDF, DOCX, PPTX, XLSX, ODT, EPUB, notebooks, JSON, XML, "
+    "RSS, Atom and source code"
+)
 
 _SIGNATURES = (
     (b"%PDF-", PDF),
@@ -33,6 +47,7 @@ _SIGNATURES = (
     (b"PK\x03\x04", "application/zip"),
     (b"\x1f\x8b", "application/gzip"),
     (b"\x7fELF", BINARY),
+    (b"\xd0\xcf\x11\xe0", "application/x-ole-storage"),
 )
 
 
@@ -85,19 +100,18 @@ def code_media_type(language: str) -> str:
 
 def media_type_for(path: str, head: bytes = b"") -> str:
     """Return the type of the file or URL `path`, by the signature of its first bytes, its name, then sniffing."""
-    signed = _signature(head)
-    if signed:
-        return signed
-    language = _language_of_name(path)
-    if language:
-        return code_media_type(language)
-    return _known()["documents"].get(_name(path).suffix) or _sniff(head)
+    signed = signature(head)
+    if signed == ZIP and (office := _office("", path)):
+        return office
+    return signed or named_type(path) or _sniff(head)
 
 
 def settle(media_type: str | None, path: str | None, head: bytes) -> str:
     """Return the type to act on: the declared one, unless it is generic or the bytes contradict it."""
     declared = bare(media_type)
-    signed = _signature(head)
+    signed = signature(head)
+    if signed == ZIP and (office := _office(declared, path)):
+        return office
     if signed and (signed == PDF or declared in _GENERIC):
         return signed
     if declared not in _GENERIC:
@@ -108,8 +122,20 @@ def settle(media_type: str | None, path: str | None, head: bytes) -> str:
     return PLAIN if declared == PLAIN else _sniff(head)
 
 
+def _office(declared: str, path: str | None) -> str | None:
+    """Return the office type that a zip file is by its declared type, or else by its name."""
+    named = named_type(path) if path and declared in {*_GENERIC, ZIP} else declared
+    return named if named in OFFICE else None
+
+
+def named_type(path: str) -> str | None:
+    """Return the type that the name of a file says, None where it says none."""
+    language = _language_of_name(path)
+    return code_media_type(language) if language else _known()["documents"].get(_name(path).suffix)
+
+
 def _is_named(path: str) -> bool:
-    return _language_of_name(path) is not None or _name(path).suffix in _known()["documents"]
+    return named_type(path) is not None
 
 
 def _name(path: str) -> PurePosixPath:
@@ -123,7 +149,8 @@ def _language_of_name(path: str | None) -> str | None:
     return _known()["code"].get(name.suffix) or _known()["code"].get(name.name)
 
 
-def _signature(head: bytes) -> str | None:
+def signature(head: bytes) -> str | None:
+    """Return the type that the first bytes of a file prove; None where they prove none."""
     return next((kind for magic, kind in _SIGNATURES if head.startswith(magic)), None)
 
 

@@ -1,31 +1,26 @@
-"""Reads one PDF in a process of its own: the file on standard input, JSON on standard output.
+"""Reads one PDF, in the child process that `child` has locked up.
 
 Text counts where a reader of the page can see it, and the picture of the page tells: a page is painted with its texts
 and without them, and letters are kept where the two pictures differ. So it does not matter how text was hidden: by its
 colour, a clip, a picture above it, a layer that is switched off, a place beside the page. A scan keeps the invisible
 text that lies on the ink of its picture.
 
-It reads nothing but the page's content: no annotations, no fields of forms, no replacement texts (`ActualText`). Of our
-packages it imports `disk.jail` alone, so that it starts quickly and has nothing to lose, and locks itself up before it
-opens the file. The answer is one object, either `{"pages": […], "title": …, "author": …, "created": …}` or
-`{"failure": "encrypted" | "memory" | "characters" | "damaged", "detail": …}`. A file that exceeds its processor time
-gets none: the kernel ends the process.
+It reads nothing but the page's content: no annotations, no fields of forms, no replacement texts (`ActualText`). The
+answer is `{"pages": […], "title": …, "author": …, "created": …}`.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from sluice.disk.jail import Limits, NoJail, close_in, limit
+from sluice.ingest.extract.child import Encrypted, TooMuchText
 
+HAS_SOCKETPAIR = False
 _SCALE = 2.0
 """Pixels to a point: letters of two points are still four pixels high."""
 _MOST_PIXELS = 4_000_000
@@ -53,33 +48,7 @@ Box = tuple[int, int, int, int]
 """Left, top, right and bottom in pixels."""
 
 
-class TooMuchText(Exception):
-    """The pages hold more characters than allowed."""
-
-
-def main(cpu_seconds: str, address_space_bytes: str, most_pages: str, most_chars: str) -> None:
-    """Read the file within these limits, and answer."""
-    body = sys.stdin.buffer.read()
-    _load()
-    limits = Limits(int(cpu_seconds), int(address_space_bytes))
-    try:
-        close_in(os.path.dirname(os.path.abspath(__file__)), limits, (1, 2))
-    except NoJail:
-        limit(limits)  # the system has no means for more
-    try:
-        answer = read(body, int(most_pages), int(most_chars))
-    except MemoryError:
-        answer = {"failure": "memory", "detail": ""}
-    except TooMuchText:
-        answer = {"failure": "characters", "detail": ""}
-    except Exception as error:  # noqa: BLE001 - whatever a damaged file makes of the reader, it is the file
-        answer = {"failure": "damaged", "detail": f"{type(error).__name__}: {error}"[:300]}
-    sys.stdout.write(json.dumps(answer))
-    sys.stdout.flush()
-    os._exit(0)
-
-
-def _load() -> None:
+def load() -> None:
     """Load all that reading needs, before files are closed and memory is limited: read a page without text."""
     import pypdfium2 as pdfium
 
@@ -89,21 +58,22 @@ def _load() -> None:
         document.get_metadata_dict()
 
 
-def read(body: bytes, most_pages: int, most_chars: int) -> dict[str, Any]:
+def read(body: bytes, most_pages: str, most_chars: str) -> dict[str, Any]:
     """Return the text of every page and the file's facts; only the first `most_pages` are read."""
     import pypdfium2 as pdfium
 
     try:
         document = pdfium.PdfDocument(body)
     except pdfium.PdfiumError as error:
-        is_locked = error.err_code == pdfium.raw.FPDF_ERR_PASSWORD
-        return {"failure": "encrypted" if is_locked else "damaged", "detail": str(error)[:300]}
+        if error.err_code == pdfium.raw.FPDF_ERR_PASSWORD:
+            raise Encrypted from error
+        raise
     pages: list[str] = []
     chars = 0
-    for number in range(min(len(document), most_pages)):
+    for number in range(min(len(document), int(most_pages))):
         with closing(document[number]) as page, closing(_Page(page.raw)) as drawn:
             chars += len(drawn.letters)
-            if chars > most_chars:
+            if chars > int(most_chars):
                 raise TooMuchText
             pages.append(drawn.visible_text())
     facts = document.get_metadata_dict()

@@ -30,6 +30,7 @@ from sluice.workers.service.quarantine import QuarantineDesk
 from sluice.workers.service.rate_limits import RateLimits
 from sluice.workers.service.runs import Announcements, Runs
 from sluice.workers.service.service import Service
+from sluice.workers.service.uploads import UploadDesk
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.graphs import is_graphed
 from sluice.workers.wiring.steering import key_of
@@ -51,6 +52,7 @@ class Instance:
         self.service = Service(self.context)
         self.corpora = CorpusDesk(self.context)
         self.documents = DocumentDesk(self.context)
+        self.uploads = UploadDesk(self.context, self.service)
         self.runs = Runs(ledger)
         self.dead_letters = DeadLetterDesk(self.context)
         self.forget = ForgetDesk(self.context)

@@ -1,9 +1,9 @@
 """Documents from files of this machine, for `sluice ingest`.
 
-A file is one document. A `.jsonl` file whose first line is an object with `_id` and `text` (the form of the BEIR
-collections) is one document a line; any other `.jsonl` is text. In a folder, hidden names (version control among them),
-symbolic links, installed packages, virtual environments, pictures and other media, binary and oversized files are left
-out, and each is reported with its reason.
+A file is one document, and so is each file of an archive. A `.jsonl` file whose first line is an object with `_id` and
+`text` (the form of the BEIR collections) is one document a line; any other `.jsonl` is text. In a folder, hidden names
+(version control among them), symbolic links, installed packages, virtual environments, pictures and other media, binary
+and oversized files are left out, and each is reported with its reason.
 
 Promises: documents come one at a time, in the order of their paths, and memory holds one file or line at a time and
 the ids given so far. The same paths give the same ids, so reading a folder again replaces its documents.
@@ -11,7 +11,6 @@ the ids given so far. The same paths give the same ids, so reading a folder agai
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import stat
@@ -27,25 +26,23 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sluice.contracts.document import Document, Provenance, document_id_for
 from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.trust import Signature
-from sluice.ingest.extract.charset import decode
-from sluice.ingest.extract.media_types import BINARY, PDF, PLAIN, XML, is_textual, media_type_for
-from sluice.ingest.repository.facts import FACTS_KEY, TESTS, parse_report, write_failing_tests
+from sluice.ingest.extract.media_types import PLAIN
 from sluice.trust.signature import SIGNATURE_SUFFIX, problem_with
-
-MAX_FILE_BYTES = 10_000_000
-"""Largest file, or line of a BEIR file: as large as a crawled page may be. Documentation is far smaller."""
-HEAD_BYTES = 4_096
-"""Bytes at the head of a file that tell text from binary."""
-CONTROL_SHARE = 0.05
-"""Share of control characters above which bytes are no text: text has hardly any, machine code and samples a tenth."""
+from sluice.workers.service.contents import MAX_FILE_BYTES, Content, contents_of
 
 MOST_SIGNATURE_BYTES = 16_384
 """Bytes read of a signature, which has some hundred."""
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
-_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
-_CONTROLS = bytes(set(range(32)) - {8, 9, 10, 12, 13, 27}) + b"\x7f"
+UNCHANGED = "unchanged"
+"""Why a file is left out that the corpus has with the same content."""
 
 OnSkip = Callable[[Path, str], None]
+Known = Callable[[str], str | None]
+"""From a document's id to the SHA-256 of the file that the corpus has of it; None where it has none."""
+
+
+def nothing_known(_document_id: str) -> None:
+    """Know no file of any document."""
 
 
 def documents_in(
@@ -55,6 +52,7 @@ def documents_in(
     on_skip: OnSkip,
     max_file_bytes: int = MAX_FILE_BYTES,
     keys: Mapping[str, str] = MappingProxyType({}),
+    known: Known = nothing_known,
 ) -> Iterator[Document]:
     """Yield the documents in files and folders; `on_skip` gets every path that is left out, and why.
 
@@ -62,12 +60,14 @@ def documents_in(
     the document itself can state when it was published: a file's time of change is that of a copy or a checkout.
     `FILE.sig` is the signature of FILE, verified by the public `keys`; a file whose signature is not valid is left out.
 
+    The files of an archive are documents of their own. A file whose content is `known` is left out.
+
     A file that cannot be read, or a line (`file:line`) that is malformed or has the id of another, is left out.
 
     Raises:
         InvalidInput: a path is not there, or two of the paths given have a file of the same name.
     """
-    reading = _Reading(now, on_skip, max_file_bytes, keys)
+    reading = _Reading(now, on_skip, max_file_bytes, keys, known)
     for path in paths:
         if not path.exists():
             raise InvalidInput("path", f"no file or folder {path}")
@@ -79,33 +79,6 @@ def documents_in(
             yield from reading.documents(resolved, path.name)
 
 
-def read_content(body: bytes, file_path: str) -> tuple[dict[str, Any] | None, str | None]:
-    """Return a `Document`'s fields from a file's content, or why there are none. A test report gives failing tests."""
-    try:
-        return _read_content(body, file_path)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is this file's alone, and reported
-        return None, f"cannot be read: {error!r}"[:500]
-
-
-def _read_content(body: bytes, file_path: str) -> tuple[dict[str, Any] | None, str | None]:
-    media_type = media_type_for(file_path, body[:HEAD_BYTES])
-    if not body.strip():
-        return None, "empty"
-    if media_type == PDF:
-        return {"media_type": PDF, "data": base64.b64encode(body)}, None
-    if not is_textual(media_type) or _is_binary(body[:HEAD_BYTES]):
-        return None, "binary" if media_type == BINARY or is_textual(media_type) else f"{media_type}, not text"
-    try:
-        text = decode(body, None)
-    except InvalidInput:
-        return None, "binary"
-    report = parse_report(text) if media_type == XML else None
-    if report is None:
-        return {"media_type": media_type, "text": text}, None
-    told = write_failing_tests(file_path, report.failing, report.total)
-    return {"media_type": PLAIN, "text": told, "metadata": {FACTS_KEY: TESTS}}, None
-
-
 @dataclass
 class _Reading:
     """The clock, limits and ids given so far of one call."""
@@ -114,6 +87,7 @@ class _Reading:
     on_skip: OnSkip
     max_file_bytes: int
     keys: Mapping[str, str]
+    known: Known
     _files: set[tuple[int, int]] = field(default_factory=set)
     _ids: set[str] = field(default_factory=set)
 
@@ -135,43 +109,47 @@ class _Reading:
     def _read(self, file: BinaryIO, path: Path, file_path: str, facts: os.stat_result) -> Iterator[Document]:
         if path.suffix.lower() == ".jsonl" and _is_beir(file, self.max_file_bytes):
             yield from self._lines(file, path)
-        elif facts.st_size > self.max_file_bytes:
-            self.on_skip(path, f"larger than {self.max_file_bytes:,} bytes")
-        elif content := self._content(body := file.read(self.max_file_bytes + 1), path, file_path):
-            signer, problem = self._signer(path, body)
+        else:
+            signer, problem = self._signer(file, path)
             if problem:
                 self.on_skip(path, problem)
                 return
-            document_id = document_id_for(file_path)
             provenance = Provenance(source="file", fetched_at=self.now, signed_by=signer)
-            try:
-                document = Document(id=document_id, file_path=file_path, provenance=provenance, **content)
-            except ValidationError as error:
-                self.on_skip(path, ": ".join(first_problem(error)))
-                return
-            if not self._is_new(document_id):
-                raise InvalidInput(str(path), f"another file is {file_path} too", "ingest their common parent")
-            yield document
+            for content in contents_of(file, file_path, facts.st_size, self.max_file_bytes):
+                found = path / content.name[len(file_path) + 1 :] if content.name != file_path else path
+                if content.fields is None:
+                    self.on_skip(found, content.reason or "nothing to read")
+                elif document := self._document(content, found, provenance):
+                    yield document
 
-    def _signer(self, path: Path, body: bytes) -> tuple[str | None, str | None]:
+    def _document(self, content: Content, found: Path, provenance: Provenance) -> Document | None:
+        """Return the document of a file; None, with the reason reported, if it is known or not valid."""
+        document_id = document_id_for(content.name)
+        if not self._is_new(document_id):
+            raise InvalidInput(str(found), f"another file is {content.name} too", "ingest their common parent")
+        if self.known(document_id) == content.sha256:
+            self.on_skip(found, UNCHANGED)
+            return None
+        whole = provenance.model_copy(update={"file_sha256": content.sha256})
+        try:
+            return Document(id=document_id, file_path=content.name, provenance=whole, **(content.fields or {}))
+        except ValidationError as error:
+            self.on_skip(found, ": ".join(first_problem(error)))
+            return None
+
+    def _signer(self, file: BinaryIO, path: Path) -> tuple[str | None, str | None]:
         """Return the id of the key that signed the file, if any; or the defect of the signature."""
         beside = path.with_name(path.name + SIGNATURE_SUFFIX)
         if not beside.is_file():
             return None, None
         try:
-            with beside.open("rb") as file:
-                signature = Signature.model_validate_json(file.read(MOST_SIGNATURE_BYTES))
+            with beside.open("rb") as signed:
+                signature = Signature.model_validate_json(signed.read(MOST_SIGNATURE_BYTES))
         except ValidationError:
             return None, f"its signature {beside.name} is not one that `sluice sign` wrote"
-        problem = problem_with(signature, body, None, self.keys)
+        problem = problem_with(signature, file.read(self.max_file_bytes + 1), None, self.keys)
+        file.seek(0)
         return signature.key_id, f"its signature is not valid: {problem[0]} ({problem[1]})" if problem else None
-
-    def _content(self, body: bytes, path: Path, file_path: str) -> dict[str, Any] | None:
-        """Return media type and text or data; None, with the reason reported, if there is nothing to read."""
-        content, reason = read_content(body, file_path)
-        if reason:
-            self.on_skip(path, reason)
-        return content
 
     def _lines(self, file: BinaryIO, path: Path) -> Iterator[Document]:
         number = 0
@@ -234,13 +212,6 @@ def _left_out(entry: os.DirEntry[str]) -> str | None:
         if os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
             return "a virtual environment"
     return None
-
-
-def _is_binary(head: bytes) -> bool:
-    if head.startswith(_BYTE_ORDER_MARKS):
-        return False
-    controls = len(head) - len(head.translate(None, _CONTROLS))
-    return controls > CONTROL_SHARE * len(head)
 
 
 def _is_beir(file: BinaryIO, max_bytes: int) -> bool:

@@ -145,7 +145,7 @@ class Service:
         crawls = self._crawls(urls, run.ceilings, request.limits, request.render, screenshot=request.screenshot)
         self._context.admission.admit(run, _entering(crawls) + Counter({"chunk": len(batches)}))
         gaps = (Next(GapFound(gap=gap)) for gap in refused)
-        return self._accept(run, [*map(self._submission, batches), *crawls, *gaps])
+        return self._accept(run, [*map(self.submission, batches), *crawls, *gaps])
 
     def ingest(self, corpus: str, documents: Iterable[Document], removed: Sequence[str] = ()) -> RunAccepted:
         """Record documents that were read on this machine (`sluice ingest`), as one run.
@@ -159,7 +159,7 @@ class Service:
         sizes, events = list[int](), list[Next]()
         for batch in batches_of(documents):
             sizes += [one.size for one in batch]
-            events.append(self._submission(batch))
+            events.append(self.submission(batch))
         if removed:
             events.append(Next(DocumentsRemoved(document_ids=tuple(removed))))
         if not events:
@@ -347,7 +347,8 @@ class Service:
         )
         return [*directed, *(Next(GapFound(gap=gap)) for gap in left_out)]
 
-    def _submission(self, batch: Sequence[Document]) -> Next:
+    def submission(self, batch: Sequence[Document]) -> Next:
+        """Keep a batch of documents, and return the event that submits it."""
         whole = DocumentBatch(documents=tuple(batch))
         return Next(DocumentsSubmitted.of(whole, self._context.blobs.put(encoded("documents", whole).encode())))
 

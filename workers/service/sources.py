@@ -34,7 +34,8 @@ from sluice.text.commands import find_commands
 from sluice.trust.source_trust import submission_id_for
 from sluice.workers.context import Context
 from sluice.workers.runtime.observers import log_refusal
-from sluice.workers.service.read_files import MAX_FILE_BYTES, SKIPPED_FOLDERS, OnSkip, read_content
+from sluice.workers.service.contents import MAX_FILE_BYTES, read_content
+from sluice.workers.service.read_files import SKIPPED_FOLDERS, OnSkip
 
 REPOSITORY_KEY, BLOB_KEY = "repository", "git_blob"
 FACTS_FILE = "DEPENDENCIES"

@@ -39,6 +39,7 @@ class Call(Generic[Answer]):
     parts: tuple[str, ...] = ()
     query: tuple[tuple[str, str], ...] = ()
     body: Any = None
+    content_type: str = "application/json"
     is_repeatable: bool = False
     idempotency_key: str | None = None
     patience_seconds: float = 0.0

@@ -63,7 +63,7 @@ class _Client(Operations):
         headers = {} if call.idempotency_key is None else {"Idempotency-Key": call.idempotency_key}
         content = None
         if call.body is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = call.content_type
             is_raw = isinstance(call.body, bytes)
             content = call.body if is_raw else json.dumps(plain(call.body), ensure_ascii=False).encode()
         return {

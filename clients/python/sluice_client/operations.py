@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -20,6 +21,8 @@ CYPHER_SECONDS = 5.0
 """Seconds for a Cypher query that sets no limit, by the server's default."""
 REBUILD_SECONDS = PROOF_SECONDS = 600.0
 """Seconds for reading everything anew."""
+UPLOAD_SECONDS = 120.0
+"""Seconds for sending files, and for their unpacking at the door."""
 MOST_HELD_AT_ONCE = 1_000
 
 
@@ -101,6 +104,39 @@ class Operations:
         author, published_at, metadata and signature. `fields`: limits, render, screenshot.
         """
         return starting("/v1/documents", {"corpus": corpus, "documents": documents, **fields}, idempotency_key)
+
+    @operation
+    def upload(
+        self,
+        /,
+        files: Mapping[str, bytes],
+        corpus: str = "default",
+        *,
+        idempotency_key: str | None = None,
+        **fields: str,
+    ) -> Call[models.Upload]:
+        """Upload files, archives too, by their names or paths. Returns one line for each file; `upload_status` says
+        what became of them since. `fields`: document_id (for one file), metadata (a JSON object).
+
+        Everything is held in memory; send larger folders in parts.
+        """
+        boundary = secrets.token_hex(16)
+        parts = [(f'name="{name}"', value.encode()) for name, value in {"corpus": corpus, **fields}.items()]
+        for name, content in files.items():
+            quoted = name.replace("\\", "/").replace('"', "%22").replace("\r", "").replace("\n", "")
+            parts.append((f'name="file"; filename="{quoted}"', content))
+        told = [
+            b"--%s\r\nContent-Disposition: form-data; %s\r\n\r\n%s\r\n" % (boundary.encode(), named.encode(), content)
+            for named, content in parts
+        ]
+        call: Call[models.Upload] = starting(
+            "/v1/uploads", b"".join([*told, b"--%s--\r\n" % boundary.encode()]), idempotency_key
+        )
+        return replace(call, content_type=f"multipart/form-data; boundary={boundary}", patience_seconds=UPLOAD_SECONDS)
+
+    @request("GET /v1/uploads/{upload_id}")
+    def upload_status(self, upload_id: str) -> models.Upload:
+        """Return what has become of each file of an upload."""
 
     @request("GET /v1/documents/{document_id}/text")
     def document_text(

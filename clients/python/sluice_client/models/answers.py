@@ -1,4 +1,4 @@
-"""What the server answers on: /v1/gate, /v1/runs, /v1/query, /v1/documents. Written by `.ci/client_models.py` from the server's OpenAPI description: do not edit."""
+"""What the server answers on: /v1/gate, /v1/runs, /v1/query, /v1/documents, /v1/uploads. Written by `.ci/client_models.py` from the server's OpenAPI description: do not edit."""
 
 # fmt: off
 from __future__ import annotations
@@ -334,6 +334,7 @@ class Provenance(Model):  # The provenance of a document: kept with every chunk,
     by_operator: bool = False
     first_seen_at: datetime | None = None
     signed_by: str | None = None
+    file_sha256: str | None = None
     repository: str | None = None
     commit: str | None = None
     branch: str | None = None
@@ -480,6 +481,20 @@ class TrustScore(Model):  # The trust in a chunk's source, in [0, 1], with its f
     score: float
     factors: TrustFactors
     origin: Literal['crawled', 'searched', 'submitted', 'operator', 'file'] | str
+
+class Upload(Model):  # `POST /v1/uploads` and `GET /v1/uploads/{id}`: what has become of each file
+    id: str
+    corpus: str
+    status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
+    files: list[UploadedFile]
+    links: dict[str, str] | None = None
+
+class UploadedFile(Model):  # One file of an upload, or of an archive in it, and what has become of it.
+    name: str
+    sha256: str | None = None
+    document_id: str | None = None
+    status: Literal['accepted', 'unchanged', 'indexed', 'refused', 'failed'] | str
+    reason: str | None = None
 
 class Veto(Model):  # A rule or ceiling that lowered the plan, the plans before and after, and the change that would
     name: str

@@ -56,6 +56,7 @@ def chunk(text: str = "Download the file.", **facts: Any) -> RetrievedChunk:
         ({"url": "https://e.org/g", "anchor": "install", "text": ""}, "https://e.org/g#install"),
         ({"url": "https://e.org/p.pdf", "page": 3}, "https://e.org/p.pdf#page=3"),
         ({"file_path": "docs/p.pdf", "page": 3}, "docs/p.pdf#page=3"),
+        ({"file_path": "deck.pptx", "page": 3, "anchor": "slide 4"}, "deck.pptx"),
         ({"file_path": "docs/g.md"}, "docs/g.md:10"),
         ({"file_path": "src/a.py"}, "src/a.py:10"),
         ({"file_path": "docs/g.html", "anchor": "install"}, "docs/g.html#install"),

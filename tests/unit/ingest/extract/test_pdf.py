@@ -20,7 +20,7 @@ from sluice.contracts.document import Document, Provenance
 from sluice.contracts.errors import InvalidInput, Unavailable
 from sluice.ingest.chunk.chunk import chunk_document
 from sluice.ingest.embed.tokens import load_tokenizer
-from sluice.ingest.extract import pdf
+from sluice.ingest.extract import jailed, pdf
 from sluice.ingest.extract.extract import extract, extract_document
 from sluice.ingest.settings import ChunkSettings
 from tests.support.pdf_files import ENDLESS, pdf_of, pdf_of_entries
@@ -114,9 +114,9 @@ def test_whatever_the_reader_stumbles_on_is_a_damaged_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str
 ) -> None:
     broken = f"from sluice.ingest.extract import pdf_child\ndef read(*_):\n    {code}\npdf_child.read = read\n"
-    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import broken; from sluice.ingest.extract.pdf_child import main; main(*sys.argv[1:])"
+    program = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {jailed.COMMAND[-1]!r}]; import broken; from sluice.ingest.extract.child import main; main(*sys.argv[1:])"
     (tmp_path / "broken.py").write_text(broken)
-    monkeypatch.setattr(pdf, "COMMAND", (sys.executable, "-B", "-c", program))
+    monkeypatch.setattr(jailed, "COMMAND", (sys.executable, "-B", "-c", program))
     with pytest.raises(InvalidInput, match="cannot be read"):
         extract(pdf_of("Text"), "application/pdf")
 
@@ -128,13 +128,13 @@ def test_a_reader_that_dies_says_how(
     monkeypatch: pytest.MonkeyPatch, ending: signal.Signals, error: type[Exception]
 ) -> None:
     dying = f"import os, sys; sys.stdin.buffer.read(); os.kill(os.getpid(), {ending.value})"
-    monkeypatch.setattr(pdf, "COMMAND", (sys.executable, "-c", dying))
+    monkeypatch.setattr(jailed, "COMMAND", (sys.executable, "-c", dying))
     with pytest.raises(error, match=ending.name):
         extract(pdf_of("Text"), "application/pdf")
 
 
 def test_a_reader_that_does_not_start_is_no_fault_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pdf, "COMMAND", ("/no/such/program",))
+    monkeypatch.setattr(jailed, "COMMAND", ("/no/such/program",))
     with pytest.raises(Unavailable, match="did not start"):
         extract(pdf_of("Text"), "application/pdf")
 

@@ -14,7 +14,7 @@ import pytest
 from sluice.contracts.document import Document, document_id_for
 from sluice.contracts.errors import InvalidInput
 from sluice.trust.signature import make_key, sign
-from sluice.workers.service import read_files
+from sluice.workers.service import contents
 from sluice.workers.service.read_files import documents_in
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -234,7 +234,7 @@ def test_a_file_that_breaks_its_reader_is_left_out_by_name(tmp_path: Path, monke
     def with_bug(text: str) -> object:
         raise ValueError("planted")
 
-    monkeypatch.setattr(read_files, "parse_report", with_bug)
+    monkeypatch.setattr(contents, "parse_report", with_bug)
     skips = Skips()
     assert len(read(tmp_path, skips=skips)) == 2
     assert "planted" in skips.reason("odd.xml")
