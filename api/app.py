@@ -26,7 +26,7 @@ from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 from starlette.middleware.cors import CORSMiddleware
 
-from sluice.api import corpora, dead_letters, documents, graph, memory, operations, problems, runs, uploads
+from sluice.api import corpora, dead_letters, documents, graph, memory, operations, problems, runs, uploads, webhooks
 from sluice.api.access import WritingDoor
 from sluice.api.connections import BoundedConnection
 from sluice.api.requests import REQUEST_ID, RUN, Observed
@@ -97,7 +97,7 @@ def make_api(settings: Settings) -> FastAPI:
         app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **CORS)
     app.add_middleware(Observed)
     app.include_router(docs)
-    for module in (runs, corpora, documents, uploads, memory, graph, dead_letters, operations):
+    for module in (runs, corpora, documents, uploads, memory, graph, dead_letters, webhooks, operations):
         for router in module.ROUTERS:
             app.include_router(router)
     app.router.middleware_stack = WritingDoor(

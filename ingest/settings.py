@@ -11,9 +11,9 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from sluice.contracts.base import FIXED, Value
 
-Purpose = Literal["crawl", "search", "rerank", "judge", "git", "graph", "mcp"]
+Purpose = Literal["crawl", "search", "rerank", "judge", "git", "graph", "mcp", "webhook"]
 """Purposes of outward traffic: pages with all that they load and link to, search providers, a reranker, a language
-model that judges, repositories, a graph server, servers of tools (MCP)."""
+model that judges, repositories, a graph server, servers of tools (MCP), receivers of webhooks."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 NAT64_LENGTHS = frozenset({32, 40, 48, 56, 64, 96})
 """Lengths of prefixes that may carry an IPv4 address, in bits (RFC 6052, 2.2)."""
@@ -27,8 +27,8 @@ class EgressSettings(Value):
     ports that are not open. `search=127.0.0.1:8888` opens a SearXNG to searches, `rerank=127.0.0.1:8000` an endpoint to
     the reranker, `git=git.internal:443` a server of repositories, `graph=10.0.0.8:7687` a member of a graph server's
     cluster (the server of `graph.url` needs no entry, unless only listed targets may be reached), `mcp=127.0.0.1:9000`
-    a server of tools to `sluice graph tools`, `crawl=wiki.internal:80` a site to the crawler, which follows links of
-    pages that others wrote. `host:port` alone means `crawl`.
+    a server of tools to `sluice graph tools`, `webhook=10.0.0.9:9000` a receiver of webhooks, `crawl=wiki.internal:80`
+    a site to the crawler, which follows links of pages that others wrote. `host:port` alone means `crawl`.
 
     Before there were purposes an entry held for all of them. An old one for `search.searxng_url` or `rerank.url` is an
     error that names the new entry; if pages too may reach that address, it takes two entries."""

@@ -66,6 +66,7 @@ from sluice.ledger.trust.blobs import Erasure
 from sluice.ledger.trust.citations import CitedChunk
 from sluice.ledger.trust.forgotten import Forgotten
 from sluice.ledger.trust.quarantine import Quarantine
+from sluice.ledger.webhooks.store import Webhooks
 
 __all__ = ["Claim", "CreatedRun", "GoOn", "Ledger", "NewRun", "NotClaimed", "RunSummary", "Settled", "WakeUp"]
 
@@ -109,6 +110,7 @@ class Ledger(LedgerReader):
         self.defences = Defences(self.database, clock)
         self.rollouts = Rollouts(self.database, clock)
         self.graph = Graphs(self.database, clock)
+        self.webhooks = Webhooks(self.database, clock)
         with self.database.installing() as connection:
             install(connection)
 

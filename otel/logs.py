@@ -38,6 +38,7 @@ _TOKEN = re.compile(
     r"dop_v1_|shpat_|GOCSPX-|ya29\.|eyJ)[A-Za-z0-9_.-]{16,}"
 )
 """Tokens that their first characters identify. Texts of documents have rules of their own, in `trust`."""
+_WEBHOOK_SECRET = re.compile(r"\b(whsec_)[A-Za-z0-9+/=]{16,}")
 
 
 def redact(value: Any, key: str = "") -> Any:
@@ -57,6 +58,7 @@ def redact(value: Any, key: str = "") -> Any:
 
 def redact_text(text: str) -> str:
     """Return `text` without the secrets that texts usually carry."""
+    text = _WEBHOOK_SECRET.sub(rf"\1{MASK}", text)
     text = _TOKEN.sub(rf"\1{MASK}", _BEARER.sub(rf"\1 {MASK}", text))
     if "=" in text:
         text = _QUERY_SECRET.sub(rf"\1{MASK}", text)

@@ -93,6 +93,15 @@ class RolloutChanged(Body):
     operator: str
 
 
+class WebhookDisabled(Body):
+    """Nothing more is sent to a webhook until somebody enables it: its receiver failed too often or for too long, or
+    said that it is gone (410)."""
+
+    webhook_id: str
+    why: str
+    failures: Annotated[int, Field(ge=0)]
+
+
 Supported = Annotated[float | None, Field(ge=0, le=1)]
 
 

@@ -34,6 +34,7 @@ from sluice.ledger.events.reservations import Balance, spend_in, today
 from sluice.ledger.runs import take
 from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters, events, moment, runs
 from sluice.ledger.transaction import Transaction
+from sluice.ledger.webhooks.outgoing import note, parked
 from sluice.otel.context import current_traceparent, span
 from sluice.otel.logs import redact_text
 
@@ -59,8 +60,13 @@ def park(
     event = _readable(row.payload)
     facts = facts_of(row.queue, row.payload.encode(), verdict.reason, verdict.error, now)
     facts |= {"attempts": row.attempts, "deliveries": row.deliveries, "worker": row.worker}
-    if connection.update(dead_letters, {"event_id": row.id}, facts) == 0:
-        connection.insert(dead_letters, new_dead_letter(now) | facts | _origin(row, run, event))
+    known = connection.select(dead_letters, {"event_id": row.id}).first()
+    letter = {"id": known.id} if known else new_dead_letter(now) | _origin(row, run, event)
+    if known:
+        connection.update(dead_letters, {"id": known.id}, facts)
+    else:
+        connection.insert(dead_letters, letter | facts)
+    note(connection, parked(run, {"kind": row.kind, **letter, **facts}), now)
     subject = row.kind if event is None else subject_of(event.body)
     gap = Gap(stage=row.queue, subject=subject, reason=verdict.reason, detail=facts["message"])
     return write(connection, run, [Entry(make(GapFound(gap=gap)))], now)

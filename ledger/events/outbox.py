@@ -30,6 +30,7 @@ from sluice.ledger.learning.outcome_rows import note_decided
 from sluice.ledger.schema.tables import IS_READY, AnyRow, events, moment, runs, storable
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.citations import note_answer
+from sluice.ledger.webhooks.outgoing import note_events
 from sluice.otel.context import RUN_TRACEPARENT
 
 NO_KEY = "local"
@@ -150,6 +151,7 @@ def write(
     if balance is not None:
         balance.held = sum((entry.held for entry in fresh if entry.held), balance.held)
     _note_progress(connection, run, [entry.event.body for entry in fresh], now)
+    note_events(connection, run, [entry.event for entry in fresh], now)
     return [entry.event for entry in fresh]
 
 

@@ -121,6 +121,11 @@ def add_corpora(operations: Operations) -> None:
     _create(operations, tables.corpora)
 
 
+def add_webhooks(operations: Operations) -> None:
+    """Create the tables of webhooks and of their deliveries."""
+    _create(operations, tables.webhooks, tables.webhook_deliveries)
+
+
 def _create(operations: Operations, *made: Table) -> None:
     metadata.create_all(operations.get_bind(), tables=made, checkfirst=False)
 
@@ -134,6 +139,7 @@ STEPS: dict[int, Callable[[Operations], None]] = {
     9: add_confidence,
     10: add_limits_of_keys,
     11: add_corpora,
+    12: add_webhooks,
 }
 """Steps by the version that each leads to, without a gap after `INITIAL_VERSION`."""
 

@@ -94,6 +94,7 @@ EVENTS_HANDLED = counter("sluice_events_handled_total{stage,kind,outcome}")
 EVENT_SECONDS = histogram("sluice_event_seconds{stage,kind}", MILLISECONDS_TO_MINUTES)
 RECONCILER_REPUBLISHED = counter("sluice_reconciler_republished_total{cause}")
 DEAD_LETTERS = counter("sluice_dead_letters_total{stage,reason}")
+WEBHOOK_ATTEMPTS = counter("sluice_webhook_attempts_total{outcome}")
 LEDGER_COMMIT_SECONDS = histogram("sluice_ledger_commit_seconds", MICROSECONDS_TO_SECONDS)
 
 HTTP_REQUESTS = counter("sluice_http_requests_total{route,method,status}")

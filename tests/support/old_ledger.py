@@ -14,6 +14,7 @@ from sluice.contracts.event import DeadLetter
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.schema.migrate import STEPS, schema_version
+from sluice.ledger.schema.tables import webhooks
 from tests.support.ledger_story import Clock, Story, page
 from tests.support.repository import GOLDEN
 
@@ -61,6 +62,7 @@ def fill(database: Database) -> None:
     """Two runs with an event that is ready, one of them with a dead letter besides."""
     with database.installing() as connection:
         install_initial_version(connection)
+        webhooks.create(connection)  # today's code looks whom to tell; that Sluice told nobody
     steps = dict(STEPS)
     STEPS.clear()  # as the Sluice that wrote it
     try:
@@ -73,3 +75,5 @@ def fill(database: Database) -> None:
             story.handles(dead, DeadLetter("policy", PolicyRefused("robots", "disallowed", "nothing")))
     finally:
         STEPS.update(steps)
+    with database.installing() as connection:
+        webhooks.drop(connection)

@@ -44,6 +44,7 @@ from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.processes.kernel import die_with_parent, give_signs_of_life
 from sluice.workers.processes.watches import corpora, gate, graph, self_defence
+from sluice.workers.processes.webhook_sender import WebhookSender
 from sluice.workers.runtime.backpressure import LEAST_FREE_BYTES, DiskRoom
 from sluice.workers.runtime.blob_store import BlobCollector
 from sluice.workers.settings import DeliverySettings, Settings
@@ -143,10 +144,12 @@ def run_reconciler(settings: Settings) -> None:
     )
     if settings.telemetry.metrics_address:
         metrics.serve_metrics(settings.telemetry.metrics_address)
-    maintenance = Maintenance(context)
+    maintenance, sender = Maintenance(context), WebhookSender(context)
+    sender.start()
     while not stopping.wait(TICK_SECONDS):
         maintenance.tick()
         _tick(reconciler, context)
+    sender.stop()
     try:
         reconciler.stop()
     except Unavailable as error:

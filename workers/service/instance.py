@@ -31,6 +31,7 @@ from sluice.workers.service.rate_limits import RateLimits
 from sluice.workers.service.runs import Announcements, Runs
 from sluice.workers.service.service import Service
 from sluice.workers.service.uploads import UploadDesk
+from sluice.workers.service.webhooks import WebhookDesk
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.graphs import is_graphed
 from sluice.workers.wiring.steering import key_of
@@ -63,6 +64,7 @@ class Instance:
         self.graph = GraphDesk(self.context)
         self.keys = ApiKeys(ledger)
         self.secret = secret_of(settings.data_dir)
+        self.webhooks = WebhookDesk(ledger, settings, self.secret)
         self.query_pool = QueryPool(settings)
         self.rates = RateLimits(settings)
         self.announcements = Announcements(settings)

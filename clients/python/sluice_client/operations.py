@@ -430,6 +430,45 @@ class Operations:
     ) -> models.Page[models.DefenceView]:
         """Hold a defence on or off, until it is lifted. Needs an operator of all corpora."""
 
+    @request("GET /v1/webhooks")
+    def webhooks(self) -> models.Page[models.Webhook]:
+        """List the webhooks of this key, the oldest first; for an operator of all corpora, all of them."""
+
+    @request("POST /v1/webhooks", in_body=True)
+    def create_webhook(self, /, url: str, **fields: Any) -> models.WebhookMade:
+        """Have events posted to a URL, signed by Standard Webhooks with the `secret` that only this answer holds.
+        `fields`: types, corpora, description."""
+
+    @request("GET /v1/webhooks/{webhook_id}")
+    def webhook(self, webhook_id: str) -> models.Webhook:
+        """Return a webhook, and how its deliveries fare."""
+
+    @request("PATCH /v1/webhooks/{webhook_id}", in_body=True, is_repeatable=True)
+    def change_webhook(self, /, webhook_id: str, **changes: Any) -> models.Webhook:
+        """Change a webhook: url, types, corpora, description, enabled."""
+
+    @request("DELETE /v1/webhooks/{webhook_id}")
+    def delete_webhook(self, webhook_id: str) -> None:
+        """Remove a webhook with the log of its deliveries."""
+
+    @request("GET /v1/webhooks/{webhook_id}/deliveries")
+    def webhook_deliveries(
+        self, webhook_id: str, *, status: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> models.Page[models.WebhookDelivery]:
+        """List the deliveries to a webhook, the latest first, each with its last attempt."""
+
+    @request("POST /v1/webhooks/{webhook_id}/rotate")
+    def rotate_webhook(self, webhook_id: str) -> models.WebhookSecret:
+        """Make a new secret; for a day the old one signs as well."""
+
+    @request("POST /v1/webhooks/{webhook_id}/test")
+    def test_webhook(self, webhook_id: str) -> models.HookTestSent:
+        """Send a delivery of type `webhook.test`; its outcome stands in `webhook_deliveries`."""
+
+    @request("POST /v1/webhooks/{webhook_id}/replay", in_body=True, is_repeatable=True)
+    def replay_webhook(self, /, webhook_id: str, **fields: Any) -> models.Redelivered:
+        """Send deliveries again, under the ids that they had: ids, or since (and until); status."""
+
     @request("GET /v1/stages")
     def stages(self) -> models.Page[models.StageView]:
         """List the stages: the work waiting in each, and which are paused. Needs an operator of all corpora."""

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.chaos.delivery.broker_faults import broker_faults
 from tests.chaos.delivery.erasing import erasing
+from tests.chaos.delivery.hooks import hooks
 from tests.chaos.delivery.kills import kills_without_healing, random_kills
 from tests.chaos.delivery.machine import any_order
 from tests.chaos.delivery.malformed import malformed_items
@@ -39,6 +40,7 @@ CHECKS: dict[str, Check] = {
     "poison": poison,
     "replays": replays,
     "erasing": erasing,
+    "hooks": hooks,
     "traces": traces_under_kills,
     "children": traces_of_short_lived_children,
     "machine": any_order,

@@ -67,6 +67,12 @@ ERASING: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """The seams that only what is quarantined or forgotten passes: `tests.chaos.delivery.erasing` breaks these."""
 
+HOOKS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "hook_sign": ("webhook_sender.sign", ("reconcile",)),
+    "hook_record": ("WebhookSender.record", ("reconcile",)),
+}
+"""The seams that only deliveries to webhooks pass: `tests.chaos.delivery.hooks` breaks these."""
+
 FAILPOINTS: dict[str, tuple[str, ...]] = {
     f"{seam}.{side}": roles for seam, (_, roles) in SEAMS.items() for side in ("before", "after")
 }

@@ -19,7 +19,9 @@ from sluice.ledger.trust.forgotten import Forgotten
 from sluice.ledger.trust.quarantine import Quarantine
 from sluice.workers import handlers
 from sluice.workers.broker.transport import Transport
+from sluice.workers.processes import webhook_sender
 from sluice.workers.processes.reconciler import Reconciler
+from sluice.workers.processes.webhook_sender import WebhookSender
 from sluice.workers.runtime.blob_store import BlobStore
 from tests.chaos.delivery.failpoints import ERASING, Failpoints
 
@@ -35,6 +37,8 @@ def install(failpoints: Failpoints) -> None:
     if failpoints.role == "index":
         _wrap_index(failpoints)
     _wrap_erasing(failpoints)
+    if failpoints.role == "reconcile":
+        _wrap_hooks(failpoints)
 
 
 def _wrap_ledger(failpoints: Failpoints, holding: threading.local) -> None:
@@ -140,6 +144,11 @@ def _wrap_erasing(failpoints: Failpoints) -> None:
         if failpoints.role in roles:
             owner, name = owners[seam]
             _set(owner, name, failpoints.around(seam, getattr(owner, name)))
+
+
+def _wrap_hooks(failpoints: Failpoints) -> None:
+    _set(webhook_sender, "sign", failpoints.around("hook_sign", webhook_sender.sign))
+    _set(WebhookSender, "record", failpoints.around("hook_record", WebhookSender.record))
 
 
 def _is_some(_: Any, entries: Any, *_others: Any) -> bool:

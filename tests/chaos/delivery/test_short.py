@@ -14,6 +14,7 @@ from sluice.otel.spans import SpanStore
 from tests.chaos.delivery.broker_faults import Fault, suffer
 from tests.chaos.delivery.erasing import every_death, story
 from tests.chaos.delivery.failpoints import FAILPOINTS, Cell
+from tests.chaos.delivery.hooks import hooked, told
 from tests.chaos.delivery.instance import BLAMELESS, ChaosInstance
 from tests.chaos.delivery.kills import RECOVERY_LIMIT_SECONDS, feed_under_kills
 from tests.chaos.delivery.malformed import GARBAGE, garbage, processes, push, unlike
@@ -26,6 +27,7 @@ from tests.chaos.delivery.traces import in_pieces
 from tests.chaos.delivery.verdict import await_quiet, judge
 from tests.chaos.delivery.witness import facts
 from tests.chaos.delivery.work import Work
+from tests.support.hook_receiver import receiving
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -145,6 +147,12 @@ def test_what_is_held_released_and_forgotten_survives_a_death_at_each_step(tmp_p
     deaths = [cell for cell in every_death() if cell.point.endswith(".after") == (cell.role == "api")]
     with ChaosInstance(tmp_path / "erasing", BLAMELESS) as own:
         assert story(own, "erase", deaths) == []
+
+
+def test_webhooks_are_told_in_order_though_their_sender_dies(tmp_path: Path) -> None:
+    deaths = (Cell("hook_sign.after", "reconcile", "kill"), Cell("hook_record.before", "reconcile", "kill"))
+    with receiving() as receiver, hooked(tmp_path / "hooks", receiver) as own:
+        assert told(own, receiver, "hooks", deaths) == []
 
 
 def test_without_healing_the_same_kills_lose_work(tmp_path: Path) -> None:

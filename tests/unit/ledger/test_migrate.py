@@ -114,6 +114,8 @@ def test_a_ledger_with_steps_back_of_all_owners_gets_scopes_and_those_begin_anew
         ledger.create_run(NewRun("run_9", "gate", "docs", "0" * 64, "key_a"), [])
     for statement in (
         "DROP TABLE corpora",
+        "DROP TABLE webhooks",
+        "DROP TABLE webhook_deliveries",
         "DROP INDEX outcomes_judged",
         "ALTER TABLE outcomes DROP COLUMN confidence",
         "ALTER TABLE pages DROP COLUMN owner",

@@ -230,6 +230,9 @@ class HealthCheck(Model):  # One part of `/healthz`.
     detail: str = ''
     facts: dict[str, Any] | None = None
 
+class HookTestSent(Model):  # The id of a test's delivery.
+    id: str
+
 class HostView(Model):  # `GET /v1/hosts`: the crawl's counters for one host over the requested days.
     requests: int = 0
     pages: int = 0
@@ -382,6 +385,9 @@ class QuarantinedChunk(Model):  # A chunk in a list
 class Rebuilt(Model):  # The number of runs whose outcomes were made again from their events.
     runs: int
 
+class Redelivered(Model):  # Number of deliveries that will be sent again; at most 10,000 at once, the oldest first.
+    replayed: int
+
 class Released(Model):  # A chunk was released
     id: str
     run_id: str | None
@@ -497,6 +503,42 @@ class Trace(Model):  # A searched place, the number of items searched, and the t
     found: list[str] = []
     detail: str | None = None
 
+class Webhook(Model):  # A webhook, and how its deliveries fare.
+    id: str
+    url: str
+    types: list[str]
+    corpora: list[str]
+    description: str
+    owner: str
+    created_at: datetime
+    disabled_at: datetime | None
+    disabled_because: str | None
+    failures: int
+    failing_since: datetime | None
+    paused_until: datetime | None
+    pending: int
+
+class WebhookDelivery(Model):  # One event for one webhook, and its last attempt.
+    id: str
+    type: str
+    run_id: str | None
+    corpus: str | None
+    created_at: datetime
+    status: Literal['pending', 'delivered', 'failed'] | str
+    attempts: int
+    next_attempt_at: datetime | None
+    delivered_at: datetime | None
+    http_status: int | None
+    milliseconds: int | None
+    answer: str | None
+    error: str | None
+    position: str
+
+class WebhookSecret(Model):  # A new secret, shown this once
+    id: str
+    secret: str
+    old_until: datetime
+
 class WouldForget(Model):  # `POST /v1/forget?dry_run=true`: what would be forgotten of what is served now.
     corpus: str
     documents: int
@@ -512,3 +554,6 @@ class QuarantinedText(QuarantinedChunk):  # A complete chunk
     text: str | None
     section_path: list[str] = []
     actions: list[OperatorAction] = []
+
+class WebhookMade(Webhook):  # A new webhook
+    secret: str

@@ -1,0 +1,1 @@
+"""Webhooks in the ledger: endpoints, and the deliveries that their events make."""
