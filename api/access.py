@@ -74,6 +74,11 @@ async def _caller_of(request: Request, credentials: Credentials) -> Caller:
     return caller
 
 
+async def authenticated(request: Request) -> Caller:
+    """Identify the caller of a request that FastAPI's dependencies do not see. Raises as `caller_of` does."""
+    return await caller_of(request, await _bearer(request))
+
+
 async def whole_caller_of(request: Request, credentials: Credentials = None) -> Caller | None:
     """Return the caller if it may see every corpus; None for any other, which is not refused."""
     try:
@@ -155,7 +160,7 @@ class WritingDoor:
             detail, remedy = "a web page of another origin may not change anything here", "send it from a program"
             await problem(403, Forbidden.code, detail, remedy=remedy)(scope, receive, send)
             return
-        await caller_of(request, await _bearer(request))
+        await authenticated(request)
         received, is_upload = 0, scope["path"] == UPLOADS
         most = self._most_upload_bytes if is_upload else self._most_body_bytes
         too_large = HTTPException(413, f"a body has at most {most} bytes: send fewer at once")

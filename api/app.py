@@ -25,10 +25,12 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 
 from sluice.api import corpora, dead_letters, documents, graph, memory, operations, problems, runs, uploads, webhooks
 from sluice.api.access import WritingDoor
 from sluice.api.connections import BoundedConnection
+from sluice.api.mcp import PATH, Door
 from sluice.api.requests import REQUEST_ID, RUN, Observed
 from sluice.contracts.api import EventsPart, Problem
 from sluice.contracts.base import Value
@@ -75,9 +77,11 @@ def make_api(settings: Settings) -> FastAPI:
         if settings.telemetry.metrics_address:
             metrics.serve_metrics(settings.telemetry.metrics_address)
         yield
+        await door.close()
         await instance.close()
         stop_telemetry()
 
+    door = Door(settings)
     app = FastAPI(
         title="Sluice",
         version=version("sluice"),
@@ -100,6 +104,8 @@ def make_api(settings: Settings) -> FastAPI:
     for module in (runs, corpora, documents, uploads, memory, graph, dead_letters, webhooks, operations):
         for router in module.ROUTERS:
             app.include_router(router)
+    if settings.mcp.enabled:
+        app.router.routes.append(Route(PATH, endpoint=door))
     app.router.middleware_stack = WritingDoor(
         app.router.middleware_stack, settings.max_request_bytes, settings.max_upload_bytes, settings.cors_origins
     )

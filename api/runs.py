@@ -37,12 +37,10 @@ from sluice.contracts.api import (
     RunStatus,
     RunView,
 )
-from sluice.contracts.base import Moment, Value, fields_of
+from sluice.contracts.base import Moment, Value
 from sluice.contracts.errors import InvalidInput, SluiceError, first_problem
 from sluice.contracts.operations.corpora import BatchResult, BatchStatus
 from sluice.contracts.retrieval import JoinedRetrieval, Retrieval
-from sluice.contracts.retrieval import Query as DirectQuery
-from sluice.index.search.join import join
 from sluice.otel.context import current_traceparent
 from sluice.workers.service import runs as service
 from sluice.workers.service.instance import Instance
@@ -309,16 +307,9 @@ async def query(request: Request, body: QueryRequest, caller: AnyCaller) -> Resp
 
 
 async def _searched(request: Request, body: QueryRequest, caller: AnyCaller) -> bytes:
-    names = body.corpora or (body.corpus,)
-    for name in names:
+    for name in body.corpora or (body.corpus,):
         caller.may_touch(name)
-    pool, fields = instance_of(request).query_pool, fields_of(DirectQuery, body)
-    asked = [DirectQuery(**fields | {"corpus": name}) for name in names]
-    found = await asyncio.gather(*(pool.ask(one, current_traceparent()) for one in asked))
-    if not body.corpora:
-        return found[0]
-    parts = {name: Retrieval.model_validate_json(raw) for name, raw in zip(names, found, strict=True)}
-    return join(parts, body.top_k, body.max_tokens).model_dump_json().encode()
+    return await instance_of(request).query_pool.search(body, current_traceparent())
 
 
 @retrieval.post("/query/batch", responses=problems(413, 503), summary="Up to a hundred searches")

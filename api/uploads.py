@@ -22,7 +22,6 @@ from sluice.contracts.api import Upload
 from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.document import Scalar
 from sluice.contracts.errors import InvalidInput
-from sluice.ingest.archive import plain_name
 from sluice.workers.service.uploads import Received
 
 uploads = APIRouter(prefix=UPLOADS, tags=["uploads"])
@@ -225,7 +224,7 @@ class Form:
             return
         size, path = self._file.tell(), Path(self._file.name)
         self.close()
-        name = plain_name(self._told[b"filename"].decode("utf-8", "replace")) or f"file {len(self.files) + 1}"
+        name = self._told[b"filename"].decode("utf-8", "replace")
         self.files.append(Received(name, path, size, self._hash.hexdigest()))
 
     def _on_end(self) -> None:

@@ -97,6 +97,16 @@ class PoolSettings(Value):
         return together
 
 
+class McpSettings(Value):
+    """The door for agents over MCP, at `/mcp` of the HTTP interface. Its library is imported with the first request."""
+
+    enabled: bool = True
+    """Whether there is one. It takes the keys of the HTTP interface."""
+    stateless: bool = False
+    """Whether no sessions are kept, for several replicas behind one address. A host of an older version of the protocol
+    then cancels a call by hanging up alone."""
+
+
 class DeliverySettings(Value):
     """The delivery guarantee's clocks."""
 
@@ -193,6 +203,7 @@ class Settings(BaseSettings):
     graph: GraphSettings = GraphSettings()
     qdrant: QdrantSettings = QdrantSettings()
     object_store: ObjectStoreSettings = ObjectStoreSettings()
+    mcp: McpSettings = McpSettings()
     pools: PoolSettings = PoolSettings()
     delivery: DeliverySettings = DeliverySettings()
     telemetry: TelemetrySettings = TelemetrySettings()

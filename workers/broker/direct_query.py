@@ -6,14 +6,17 @@ status and the JSON of a `Retrieval` or of a `Problem`.
 
 from __future__ import annotations
 
+import asyncio
 from typing import cast
 
 import redis.asyncio
 
 from sluice.contracts import errors
-from sluice.contracts.api import Problem
+from sluice.contracts.api import Problem, QueryRequest
+from sluice.contracts.base import fields_of
 from sluice.contracts.errors import InvalidInput, SluiceError, TimedOut
-from sluice.contracts.retrieval import Query
+from sluice.contracts.retrieval import Query, Retrieval
+from sluice.index.search.join import join
 from sluice.otel import metrics
 from sluice.workers.broker.keys import REPLY_TTL_SECONDS, Keys
 from sluice.workers.broker.transport import LONGEST_BLOCK_SECONDS, ReadRequest, Transport
@@ -99,6 +102,18 @@ class QueryPool:
             while not answered and request.seconds_left > 0:
                 answered = await self._redis.blpop([request.reply_key], timeout=_wait_seconds(request))
         return _result(cast(bytes, answered[1]) if answered else None, self._timeout_seconds)
+
+    async def search(self, request: QueryRequest, traceparent: str | None) -> bytes:
+        """Return the JSON of the `Retrieval` of the request's corpus, or of the `JoinedRetrieval` of its corpora, which
+        are asked side by side. Raises what `ask` does."""
+        fields = fields_of(Query, request)
+        names = request.corpora or (request.corpus,)
+        asked = [Query(**fields | {"corpus": name}) for name in names]
+        found = await asyncio.gather(*(self.ask(one, traceparent) for one in asked))
+        if not request.corpora:
+            return found[0]
+        parts = {name: Retrieval.model_validate_json(raw) for name, raw in zip(names, found, strict=True)}
+        return join(parts, request.top_k, request.max_tokens).model_dump_json().encode()
 
     async def close(self) -> None:
         """Close every connection."""

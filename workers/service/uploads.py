@@ -22,6 +22,7 @@ from sluice.contracts.errors import InvalidInput, NotFound, first_problem
 from sluice.contracts.event import Next
 from sluice.contracts.index import DocumentIndexed
 from sluice.contracts.ingest import FilesReceived, UploadedFile, UploadedFiles
+from sluice.ingest.archive import plain_name
 from sluice.ledger.events.outbox import NO_KEY
 from sluice.trust.source_trust import is_derived_id, submission_id_for
 from sluice.workers.context import Context
@@ -184,9 +185,10 @@ class _Taking:
     def documents(self, files: Sequence[Received]) -> Iterator[Document]:
         """Yield the documents of all files, in their order."""
         for received in files:
+            name = plain_name(received.name) or "file"
             with received.path.open("rb") as file:
-                for content in contents_of(file, received.name, received.size_bytes):
-                    own_id = self._document_id if len(files) == 1 and content.name == received.name else None
+                for content in contents_of(file, name, received.size_bytes):
+                    own_id = self._document_id if len(files) == 1 and content.name == name else None
                     document_id = own_id or submission_id_for(self._provenance.submitted_by, content.name)
                     document, line = self._taken(content, document_id)
                     self.lines.append(line)

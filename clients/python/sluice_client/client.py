@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from sluice_client.calls import Call, plain
-from sluice_client.errors import SluiceError, TimedOut, Unavailable, error_of
+from sluice_client.errors import SluiceError, TimedOut, Unavailable, error_of, problem_in, wait_told
 from sluice_client.events import Stream
 from sluice_client.operations import Operations
 
@@ -29,10 +31,19 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 CONNECT_SECONDS = 5.0
-ATTEMPTS = 3
-FIRST_WAIT_SECONDS = 0.1
-"""Wait before the second try; it doubles before the third."""
-PLAIN: dict[str, Any] = {"dict[str, str]": dict[str, str], "dict[str, bool]": dict[str, bool], "str": str}
+RETRIES = 2
+FIRST_WAIT_SECONDS = 0.25
+"""Wait before the second try, give or take a quarter; it doubles before each further one."""
+LONGEST_WAIT_SECONDS = 60.0
+"""A server that names a longer wait is not asked again: its error says how long."""
+NO_USE = frozenset({501, 505})
+"""Statuses from 500 on that a later try does not change."""
+PLAIN: dict[str, Any] = {
+    "dict[str, str]": dict[str, str],
+    "dict[str, bool]": dict[str, bool],
+    "dict[str, Any]": dict[str, Any],
+    "str": str,
+}
 """Types that are no models."""
 
 
@@ -45,12 +56,13 @@ class _Client(Operations):
         api_key: str | None = None,
         timeout_seconds: float = 30.0,
         *,
+        max_retries: int = RETRIES,
         verify: Any = True,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.base_url = base_url or os.environ.get("SLUICE_URL") or DEFAULT_URL
         key = api_key or os.environ.get("SLUICE_API_KEY")
-        self._timeout_seconds = timeout_seconds
+        self._timeout_seconds, self._max_retries = timeout_seconds, max_retries
         self._options: dict[str, Any] = {
             "base_url": self.base_url,
             "headers": {**({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})},
@@ -85,12 +97,28 @@ class _Client(Operations):
         import httpx2
 
         has_not_arrived = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-        if attempt + 1 < ATTEMPTS and (call.may_repeat or has_not_arrived):
-            return float(FIRST_WAIT_SECONDS * 2**attempt)
+        if attempt < self._max_retries and (call.may_repeat or has_not_arrived):
+            return _backoff(attempt)
         where = f"{call.method} {self.base_url.rstrip('/')}{call.path}"
         if isinstance(error, httpx2.TimeoutException):
             raise TimedOut(f"{where} took too long") from error
         raise Unavailable(f"{where}: {error}") from error
+
+    def _pause_before_retry(self, response: httpx2.Response, call: Call[Any], attempt: int) -> float | None:
+        """Return the seconds to wait before asking again for a better response; None: this one counts.
+
+        408, 409, 429 and 5xx are asked again where the call may be repeated. The problem's `retryable` decides where it
+        is given; a 409 without it counts. `Retry-After` is kept to.
+        """
+        status = response.status_code
+        may_change = status in (408, 409, 429) or (status >= 500 and status not in NO_USE)
+        if not may_change or status in call.also_good or attempt >= self._max_retries or not call.may_repeat:
+            return None
+        told = wait_told(response.headers)
+        is_retryable = problem_in(response.content).get("retryable", status != 409)
+        if not is_retryable or (told is not None and told > LONGEST_WAIT_SECONDS):
+            return None
+        return max(told or 0.0, _backoff(attempt))
 
     def _answer(self, call: Call[Answer], response: httpx2.Response) -> Answer:
         """Return the answer in a response. Raises `SluiceError` if it is an error, or not of the call's type."""
@@ -130,18 +158,29 @@ class SluiceClient(_Client):
         api_key: sent as a bearer token; by default `SLUICE_API_KEY`. Needed where the server requires keys.
         timeout_seconds: most time for one response, beyond the deadline of a run that the call waits for.
         verify: of an https server: False, or an `ssl.SSLContext`; by default the system's certificates.
+        max_retries: tries after the first one.
         headers: sent with every request.
         transport: carries requests; the network by default.
 
-    Every call raises an error of `sluice_client.errors`. A repeatable call is tried three times when the connection
-    fails, with the same idempotency key, so that it counts once.
+    Every call raises an error of `sluice_client.errors`. A repeatable call is tried again, with the same idempotency
+    key so that it counts once, when the connection fails and when the server answers that a later try can help.
     """
 
     def __init__(self, *args: Any, transport: httpx2.BaseTransport | None = None, **options: Any) -> None:
         import httpx2
 
         super().__init__(*args, **options)
-        self._http = httpx2.Client(**self._options, transport=transport, timeout=self._timeout())
+        self._make: Callable[[], httpx2.Client] = partial(
+            httpx2.Client, **self._options, transport=transport, timeout=self._timeout()
+        )
+        self._pool, self._process = self._make(), os.getpid()
+
+    @property
+    def _http(self) -> httpx2.Client:
+        """The connections of this process: after a fork a child must not read from its parent's."""
+        if self._process != os.getpid():
+            self._pool, self._process = self._make(), os.getpid()
+        return self._pool
 
     def __enter__(self) -> SluiceClient:
         return self
@@ -153,17 +192,22 @@ class SluiceClient(_Client):
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        self._pool.close()
 
     def send(self, call: Call[Answer]) -> Answer:
         """Send a call, and return its answer."""
         import httpx2
 
-        for attempt in range(ATTEMPTS):
+        for attempt in range(self._max_retries + 1):
             try:
-                return self._answer(call, self._http.request(**self._request(call)))
+                response = self._http.request(**self._request(call))
             except httpx2.TransportError as error:
-                time.sleep(self._pause_after(error, call, attempt))
+                pause: float | None = self._pause_after(error, call, attempt)
+            else:
+                pause = self._pause_before_retry(response, call, attempt)
+            if pause is None:
+                return self._answer(call, response)
+            time.sleep(pause)
         raise AssertionError("the last attempt either returns or raises")
 
     def events(
@@ -196,13 +240,34 @@ class SluiceClient(_Client):
 
 
 class AsyncSluiceClient(_Client):
-    """An asyncio client of one server: every call of `SluiceClient`, to be awaited. Belongs to one event loop."""
+    """An asyncio client of one server: every call of `SluiceClient`, to be awaited. Each event loop and each process
+    has connections of its own; one that is not closed warns (`ResourceWarning`)."""
 
     def __init__(self, *args: Any, transport: httpx2.AsyncBaseTransport | None = None, **options: Any) -> None:
         import httpx2
 
         super().__init__(*args, **options)
-        self._http = httpx2.AsyncClient(**self._options, transport=transport, timeout=self._timeout())
+        self._make: Callable[[], httpx2.AsyncClient] = partial(
+            httpx2.AsyncClient, **self._options, transport=transport, timeout=self._timeout()
+        )
+        self._pool: httpx2.AsyncClient | None = None
+        self._owner: tuple[int, Any] = (0, None)
+
+    @property
+    def _http(self) -> httpx2.AsyncClient:
+        """The connections of this process and loop: those of another wait for a loop that may never run again."""
+        import asyncio  # costly for users of the blocking client
+
+        owner = (os.getpid(), asyncio.get_running_loop())
+        if self._pool is None or self._owner != owner:
+            self._pool, self._owner = self._make(), owner
+        return self._pool
+
+    def __del__(self) -> None:
+        pool = getattr(self, "_pool", None)
+        if pool is not None and not pool.is_closed and self._owner[0] == os.getpid():
+            told = "an AsyncSluiceClient was not closed: use `async with`, or await its close()"
+            warnings.warn(told, ResourceWarning, source=self, stacklevel=2)
 
     async def __aenter__(self) -> AsyncSluiceClient:
         return self
@@ -214,7 +279,8 @@ class AsyncSluiceClient(_Client):
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        if self._pool is not None:
+            await self._pool.aclose()
 
     async def send(self, call: Call[Answer]) -> Answer:
         """Send a call, and return its answer."""
@@ -222,11 +288,16 @@ class AsyncSluiceClient(_Client):
 
         import httpx2
 
-        for attempt in range(ATTEMPTS):
+        for attempt in range(self._max_retries + 1):
             try:
-                return self._answer(call, await self._http.request(**self._request(call)))
+                response = await self._http.request(**self._request(call))
             except httpx2.TransportError as error:
-                await asyncio.sleep(self._pause_after(error, call, attempt))
+                pause: float | None = self._pause_after(error, call, attempt)
+            else:
+                pause = self._pause_before_retry(response, call, attempt)
+            if pause is None:
+                return self._answer(call, response)
+            await asyncio.sleep(pause)
         raise AssertionError("the last attempt either returns or raises")
 
     async def events(
@@ -251,6 +322,11 @@ class AsyncSluiceClient(_Client):
             except httpx2.TransportError as error:
                 failure = error
             stream.ended(failure)
+
+
+def _backoff(attempt: int) -> float:
+    """Return the seconds between a try and the next: many clients that failed together do not come back together."""
+    return float(FIRST_WAIT_SECONDS * 2**attempt * random.uniform(0.75, 1.25))
 
 
 def _error(response: httpx2.Response) -> SluiceError:

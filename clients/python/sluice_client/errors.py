@@ -27,7 +27,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 SHOWN_CHARACTERS = 200
@@ -35,8 +37,13 @@ SHOWN_CHARACTERS = 200
 
 
 class SluiceError(Exception):
-    """Base of every error. `status` is that of the response; None where there was no response. `code` is the name of
-    the class in snake case, as in the server's problems: `not_found` for `NotFound`."""
+    """Base of every error. `code` is the name of the class in snake case, as in the server's problems: `not_found` for
+    `NotFound`.
+
+    Of a response: `status`, `problem` (the whole RFC 9457 object, else empty), `errors` (every wrong part of the
+    request, each with `detail` and one of `pointer`, `parameter`, `header`) and `request_id`. Where there was no
+    response, `status` is None. `is_retryable`: the same request may succeed later.
+    """
 
     code = "error"
 
@@ -51,6 +58,8 @@ class SluiceError(Exception):
         remedy: str | None = None,
         status: int | None = None,
         retry_after_seconds: float = 1.0,
+        problem: Mapping[str, Any] | None = None,
+        request_id: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -58,6 +67,14 @@ class SluiceError(Exception):
         self.remedy = remedy
         self.status = status
         self.retry_after_seconds = retry_after_seconds
+        self.problem = dict(problem or {})
+        self.errors: list[dict[str, Any]] = list(self.problem.get("errors") or [])
+        self.request_id = request_id
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same request may succeed later: as the server says, else by the class."""
+        return bool(self.problem.get("retryable", isinstance(self, Unavailable)))
 
     def __str__(self) -> str:
         return self.message
@@ -161,23 +178,57 @@ _BY_STATUS = {401: Forbidden, 403: Forbidden, 404: NotFound, 409: Conflict, 429:
 
 def error_of(method: str, path: str, status: int, content: bytes, headers: Mapping[str, str]) -> SluiceError:
     """Return the error for a response: by the code of its problem, else by its status."""
-    told = headers.get("Retry-After", "")
-    wait = float(told) if told.isdigit() else 1.0
-    problem = _problem(content)
+    problem = problem_in(content)
+    told: dict[str, Any] = {
+        "status": status,
+        "problem": problem,
+        "request_id": headers.get("X-Request-Id"),
+        "retry_after_seconds": wait_told(headers) or 1.0,
+    }
     kind = _BY_CODE.get(problem.get("code", ""))
-    if kind is not None:
-        field, remedy = problem.get("field"), problem.get("remedy")
-        return kind(problem["message"], field=field, remedy=remedy, status=status, retry_after_seconds=wait)
+    message = _message(problem)
+    if kind is not None and message:
+        return kind(message, field=_field(problem), remedy=problem.get("remedy"), **told)
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else InvalidInput)
-    message = problem.get("message", content.decode("utf-8", "replace")[:SHOWN_CHARACTERS])
-    return kind(f"{method} {path}: {status} {message}", status=status, retry_after_seconds=wait)
+    message = message or content.decode("utf-8", "replace")[:SHOWN_CHARACTERS]
+    return kind(f"{method} {path}: {status} {message}", remedy=problem.get("remedy"), **told)
 
 
-def _problem(content: bytes) -> dict[str, Any]:
-    """Return the problem that a response holds; empty where it holds none."""
+def error_named(code: str, message: str, *, field: str | None = None, remedy: str | None = None) -> SluiceError:
+    """Return the error with this code; the base class where no class has it."""
+    return _BY_CODE.get(code, SluiceError)(message, field=field, remedy=remedy)
+
+
+def wait_told(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that `Retry-After` names, as a number or as a date (RFC 9110, section 10.2.3); None for none
+    that can be read."""
+    told = headers.get("Retry-After", "")
+    if told.isdigit():
+        return float(told)
+    try:
+        return max(0.0, parsedate_to_datetime(told).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def problem_in(content: bytes) -> dict[str, Any]:
+    """Return the problem (RFC 9457) that a response holds; empty where it holds none."""
     try:
         found = json.loads(content)
     except ValueError:
         return {}
-    is_problem = isinstance(found, dict) and isinstance(found.get("message"), str) and "code" in found
-    return found if is_problem else {}
+    return found if isinstance(found, dict) and _message(found) else {}
+
+
+def _message(problem: Mapping[str, Any]) -> str:
+    told = problem.get("detail") or problem.get("message") or problem.get("title")
+    return told if isinstance(told, str) else ""
+
+
+def _field(problem: Mapping[str, Any]) -> str | None:
+    """Return the first wrong part's name, dotted: a JSON pointer's steps, a parameter, or a header."""
+    if problem.get("field"):
+        return str(problem["field"])
+    first: Mapping[str, Any] = next(iter(problem.get("errors") or ()), {})
+    pointer = str(first.get("pointer") or "").strip("/").replace("/", ".").replace("~1", "/").replace("~0", "~")
+    return pointer or first.get("parameter") or first.get("header")

@@ -88,6 +88,16 @@ class Operations:
         duplicate_threshold, rerank, confidence_floor, lexical_weight, candidates, prompt, minimum_journal_offset.
         """
 
+    @request("GET /v1/corpora")
+    def corpora(self, *, limit: int | None = None, cursor: str | None = None) -> models.Page[dict[str, Any]]:
+        """List the corpora that the key may see."""
+
+    @request("GET /v1/documents")
+    def documents(
+        self, corpus: str = "default", *, where: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> models.Page[dict[str, Any]]:
+        """List the documents of a corpus, or those that a filter means."""
+
     @operation
     def add_documents(
         self,

@@ -35,7 +35,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Server:
-    """Answers with what it was given, and remembers what it was asked."""
+    """Answers with what it was given, at last again and again, and remembers what it was asked."""
 
     def __init__(self, *answers: httpx.Response | Exception) -> None:
         self._answers = list(answers)
@@ -43,7 +43,7 @@ class Server:
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
-        answer = self._answers.pop(0)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, Exception):
             raise answer
         return answer
