@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 QUICK := tests/test_walk.py tests/chaos tests/unit
 ALL := tests/test_walk.py tests/system tests/chaos tests/integration tests/unit
 
-.PHONY: help setup demo test test-rest test-all check bench chaos fuzz lock clean
+.PHONY: help setup demo test test-rest test-all check docs bench chaos fuzz lock clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -45,6 +45,10 @@ chaos: setup ## kill, cut, flush, fill and deceive everything, and see that noth
 
 fuzz: setup ## ten minutes of made-up addresses, robots files, pages and PDFs each
 	$(BIN)/python -m tests.chaos.fuzz
+
+docs: ## the manual as a site in dist/docs, with every link checked
+	@$(PYTHON) .ci/setup.py docs
+	$(BIN)/python .ci/manual.py
 
 bench: setup ## the figures in the README
 	$(BIN)/python -m bench

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
-OUTSIDE = frozenset({"tests", "bench", "src", ".ci"})
+OUTSIDE = frozenset({"tests", "bench", "src", ".ci", "docs"})
 """Python that is no part of the product."""
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "clients/python/sluice_client/models"
 MODULES = {
-    "answers": ("/v1/gate", "/v1/runs", "/v1/query", "/v1/documents", "/v1/uploads"),
+    "answers": ("/v1/gate", "/v1/runs", "/v1/query", "/v1/documents", "/v1/uploads", "/v1/scrape", "/v1/map"),
     "memory": ("/v1/memory",),
     "operations": ("/",),
 }

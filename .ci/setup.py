@@ -5,7 +5,8 @@ works and, for `services`, the PostgreSQL and the Prometheus that the tests use.
 (Debian's packages are installed) and without (what is missing is unpacked below .cache). Quick when
 nothing changed: a stamp holds the hash of what was installed.
 
-`python3 .ci/setup.py lock` renews constraints.txt from pyproject.toml.
+`python3 .ci/setup.py lock` renews constraints.txt from pyproject.toml. `python3 .ci/setup.py docs` installs what builds
+the manual, in an environment of its own.
 """
 
 # ruff: noqa: T201, S603, UP036 (it talks to a terminal, runs programs, and may meet an older Python)
@@ -50,6 +51,8 @@ def main(arguments: Sequence[str]) -> int:
         if "services" in arguments:
             postgres()
             prometheus()
+        if "docs" in arguments:
+            builder_of_docs()
     except SetupFailed as failure:
         print(f"setup: {failure}", file=sys.stderr)
         return 1
@@ -89,14 +92,32 @@ def _pinned(name: str) -> str:
     raise SetupFailed(f"constraints.txt does not pin {name}: run `python3 .ci/setup.py lock`")
 
 
-def _install(pip: list[str], packages: list[str]) -> None:
+def builder_of_docs() -> None:
+    """What builds the manual, as the dependency group `docs` pins it."""
+    import tomllib
+
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["docs"]
+    home, stamp = CACHE / "docs", CACHE / "docs" / ".installed"
+    if stamp.exists() and stamp.read_text() == repr(packages):
+        return
+    say("installing what builds the manual")
+    run([str(PYTHON), "-m", "venv", "--clear", "--without-pip", str(home)], "Python cannot make a virtual environment")
+    _install([str(PYTHON), "-m", "pip"], packages, home / "bin" / "python")
+    stamp.write_text(repr(packages))
+
+
+def _install(pip: list[str], packages: list[str], python: Path = PYTHON) -> None:
     """With uv, which is quick; with pip where uv does not find what pip's configuration offers."""
     builds = {"UV_BUILD_CONSTRAINT": str(CONSTRAINTS), "PIP_CONSTRAINT": str(CONSTRAINTS)}
-    uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(PYTHON)]
+    uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(python)]
     if succeeds([*uv, *packages], {**_uv_sees_what_pip_sees(pip), **builds}):
         return
     say("uv could not; trying pip")
-    run([*pip, "install", "--quiet", *packages], "the dependencies could not be installed", builds)
+    run(
+        [*pip, "--python", str(python), "install", "--quiet", *packages],
+        "the dependencies could not be installed",
+        builds,
+    )
 
 
 def _compile() -> None:

@@ -17,7 +17,9 @@ neither. Reading needs no check: a page cannot see a response without CORS heade
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -39,8 +41,10 @@ _bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice k
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
-UPLOADS = "/v1/uploads"
-"""The route whose body is streamed to the disk, so that more of it may come."""
+UPLOADS, ARTEFACTS = "/v1/uploads", "/v1/artefacts"
+"""Routes whose bodies are streamed to the disk, so that more of them may come."""
+MCP = "/mcp"
+"""The route that tells an agent itself of too many requests, by the tools' own errors."""
 OWN_SITES = frozenset({"same-origin", "none"})
 """`Sec-Fetch-Site` of a page of this very origin, and of a person who typed the address."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -55,9 +59,8 @@ def instance_of(request: Request) -> Instance:
 async def caller_of(request: Request, credentials: Credentials = None) -> Caller:
     """Identify the caller of a request, and count the request once. Raises `HTTPException` (401) if a key is needed and
     none, or an unknown one, is given; `Forbidden` if the `Host` header names another machine; `RateLimited`."""
-    is_counted = "caller" in request.scope
     caller = await _caller_of(request, credentials)
-    if not is_counted:
+    if "rate" not in request.scope:
         rate = request.scope["rate"] = await instance_of(request).rates.count(caller)
         if rate and rate.retry_after_seconds:
             raise RateLimited(f"this key may send {rate.per_minute} requests a minute", rate.retry_after_seconds)
@@ -65,12 +68,12 @@ async def caller_of(request: Request, credentials: Credentials = None) -> Caller
 
 
 async def _caller_of(request: Request, credentials: Credentials) -> Caller:
-    """Identify the caller. The ledger is read in a thread, so that a slow read does not stop other requests."""
-    if instance_of(request).keys.is_known(credentials.credentials if credentials else None):
-        caller = _identified(request, credentials)
-    else:
-        caller = await run_in_threadpool(_identified, request, credentials)
-    request.scope["caller"] = caller
+    """Identify the caller, once. The ledger is read in a thread, so that a slow read does not stop other requests."""
+    if "caller" not in request.scope:
+        is_known = instance_of(request).keys.is_known(credentials.credentials if credentials else None)
+        identified = partial(_identified, request, credentials)
+        request.scope["caller"] = identified() if is_known else await run_in_threadpool(identified)
+    caller: Caller = request.scope["caller"]
     return caller
 
 
@@ -142,7 +145,8 @@ def _unauthorized(message: str) -> HTTPException:
 
 class WritingDoor:
     """Checks a request that may change something before any of its body is read: it comes from no page of another
-    origin (403), its key is known (401), its body is not too large (413). Stands inside of what answers errors."""
+    origin (403), its key is known (401), its body is not too large (413), files come as a form (415), and the disk
+    has room for what is uploaded (507). Stands inside of what answers errors."""
 
     def __init__(
         self, app: ASGIApp, most_body_bytes: int, most_upload_bytes: int, origins: Collection[str] = ()
@@ -160,8 +164,11 @@ class WritingDoor:
             detail, remedy = "a web page of another origin may not change anything here", "send it from a program"
             await problem(403, Forbidden.code, detail, remedy=remedy)(scope, receive, send)
             return
-        await authenticated(request)
-        received, is_upload = 0, scope["path"] == UPLOADS
+        with suppress(*([RateLimited] if scope["path"] == MCP else [])):
+            await authenticated(request)
+        received, is_posted = 0, scope["method"] == "POST"
+        is_form = is_posted and scope["path"] == UPLOADS
+        is_upload = is_form or (is_posted and scope["path"] == ARTEFACTS)
         most = self._most_upload_bytes if is_upload else self._most_body_bytes
         too_large = HTTPException(413, f"a body has at most {most} bytes: send fewer at once")
 
@@ -175,6 +182,10 @@ class WritingDoor:
 
         if int(request.headers.get("content-length", 0)) > most:
             raise too_large
+        if is_form and not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+            raise HTTPException(415, "send files as multipart/form-data")
+        if is_upload:
+            await run_in_threadpool(instance_of(request).uploads.require_room)
         await self._app(scope, limited, send)
 
 

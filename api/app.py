@@ -1,14 +1,9 @@
-"""The HTTP application: its routes and middleware, and its start; and `/docs`, without the internet.
-
-The files of `/docs` come from the package `fastapi-swagger`, which carries Swagger UI (Apache-2.0) as it is published;
-the rest of that package is not used. A strict content security policy keeps the page to this origin.
-"""
+"""The HTTP application: its routes and middleware, and its start."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import json
 import textwrap
 import tomllib
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -16,25 +11,37 @@ from contextlib import asynccontextmanager
 from functools import cache, partial
 from importlib.metadata import version
 from importlib.resources import files
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
-import fastapi_swagger.resources
 import uvicorn
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
-from sluice.api import corpora, dead_letters, documents, graph, memory, operations, problems, runs, uploads, webhooks
-from sluice.api.access import WritingDoor
+from sluice.api import (
+    corpora,
+    crawling,
+    dead_letters,
+    documents,
+    graph,
+    keys,
+    memory,
+    operations,
+    problems,
+    runs,
+    uploads,
+    webhooks,
+)
+from sluice.api.access import MCP, WritingDoor
 from sluice.api.connections import BoundedConnection
-from sluice.api.mcp import PATH, Door
+from sluice.api.manual import manual
+from sluice.api.mcp import Door
 from sluice.api.requests import REQUEST_ID, RUN, Observed
 from sluice.contracts.api import EventsPart, Problem
 from sluice.contracts.base import Value
-from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Body, Event
 from sluice.otel import metrics
 from sluice.otel.start import shutdown as stop_telemetry
@@ -44,6 +51,9 @@ from sluice.workers.service.callers import LocalKey, is_loopback, require_key_be
 from sluice.workers.service.instance import Instance
 from sluice.workers.settings import Settings
 from sluice.workers.supervisor.checks import require_free_port
+
+PARTS = (runs, corpora, documents, uploads, crawling, memory, graph, dead_letters, webhooks, operations, keys)
+"""Modules with routes, in the order of the description."""
 
 SERVED_BY: dict[str, Any] = {
     "http": BoundedConnection,
@@ -100,12 +110,15 @@ def make_api(settings: Settings) -> FastAPI:
     if settings.cors_origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **CORS)
     app.add_middleware(Observed)
-    app.include_router(docs)
-    for module in (runs, corpora, documents, uploads, memory, graph, dead_letters, webhooks, operations):
-        for router in module.ROUTERS:
-            app.include_router(router)
+    routers = [manual, *(router for module in PARTS for router in module.ROUTERS)]
+    for router in routers:
+        app.include_router(router)
+    app.state.routes = [
+        *(one for one in app.routes if isinstance(one, Route)),
+        *chain(*(one.routes for one in routers)),
+    ]
     if settings.mcp.enabled:
-        app.router.routes.append(Route(PATH, endpoint=door))
+        app.router.routes.append(Route(MCP, endpoint=door))
     app.router.middleware_stack = WritingDoor(
         app.router.middleware_stack, settings.max_request_bytes, settings.max_upload_bytes, settings.cors_origins
     )
@@ -126,13 +139,18 @@ def described(app: FastAPI) -> dict[str, Any]:
         bodies = Body.registry.values()
         unnamed: list[type[Value]] = [Problem, EventsPart, *bodies]
         _, shapes = models_json_schema([(kind, "serialization") for kind in unnamed], ref_template=place)
-        made["components"]["schemas"] = {**shapes["$defs"], **made["components"]["schemas"]}
-        describe_fields(made["components"]["schemas"])
-        made["tags"] = [{"name": name, "description": about} for name, about in descriptions()["tags"].items()]
+        known = made["components"]["schemas"] = {**shapes["$defs"], **made["components"]["schemas"]}
+        known |= of_events(known, bodies)
+        del known[Body.__name__]  # each envelope names its own
+        describe_fields(known)
+        table = descriptions()
+        made["tags"] = [{"name": name, "description": about} for name, about in table["tags"].items()]
         for operation in (one for path in made["paths"].values() for one in path.values()):
+            for parameter in operation.get("parameters", ()):
+                about = table["parameters"].get(parameter["name"]) or table["every"].get(parameter["name"])
+                parameter.setdefault("description", about or "")
             if operation.get("security") and app.state.keys_optional:
                 operation["security"] = [{}, *operation["security"]]
-        made["components"]["schemas"] |= of_events(made["components"]["schemas"], bodies)
     return app.openapi_schema or {}
 
 
@@ -184,7 +202,11 @@ def describe(shape: Mapping[str, Any], told: Mapping[str, str]) -> None:
 
 def docstrings_of(kind: type) -> dict[str, str]:
     """Return the docstrings of a class's own fields, by their names."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+    try:
+        source = inspect.getsource(kind)
+    except OSError:  # it was made by code, as the envelope of each kind of event is
+        return {}
+    body = ast.parse(textwrap.dedent(source)).body[0].body  # type: ignore[attr-defined]
     return {
         field.target.id: told.value.value
         for field, told in pairwise(body)
@@ -199,39 +221,5 @@ def serve(settings: Settings) -> None:
     give_signs_of_life()
     require_free_port(settings.http_host, settings.http_port)
     require_key_beyond_loopback(settings)
+    uploads.spool_to(settings.data_dir / uploads.FOLDER)
     uvicorn.run(make_api(settings), host=settings.http_host, port=settings.http_port, **SERVED_BY)
-
-
-docs = APIRouter(include_in_schema=False)
-
-DOCS_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
-"""Swagger UI draws its icons from `data:` addresses; it needs nothing else from outside its files."""
-ASSETS = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "favicon-32x32.png": "image/png"}
-DOCS_SCRIPT = "start.js"
-
-
-@docs.get("/docs")
-def page() -> Response:
-    """Return the page; the files that it loads are below `/docs/`."""
-    content = files(__package__).joinpath("docs.html").read_text("utf-8")
-    return Response(content, media_type="text/html", headers=DOCS_HEADERS)
-
-
-@docs.get("/docs/{name}")
-def asset(request: Request, name: str) -> Response:
-    """Return one of the page's files."""
-    if name == DOCS_SCRIPT:
-        script = files(__package__).joinpath("docs.js").read_text("utf-8")
-        script = script.replace("OPENAPI_URL", json.dumps(request.app.openapi_url))
-        return Response(script, media_type="text/javascript", headers=DOCS_HEADERS)
-    if name not in ASSETS:
-        raise NotFound(f"/docs has no file {name!r}")
-    content = files(fastapi_swagger.resources).joinpath(name).read_bytes()
-    return Response(content, media_type=ASSETS[name], headers={**DOCS_HEADERS, "Cache-Control": "max-age=3600"})

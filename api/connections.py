@@ -81,6 +81,10 @@ class BoundedConnection(HttpToolsProtocol):
         self.phase = "head"
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field of the head without the white space around it (RFC 9110, section 5.5), which is left."""
+        super().on_header(name, value.strip(b" \t"))
+
     def on_headers_complete(self) -> None:
         """Begin the request. Raises `ValueError`, so that the parser stops, if too many wait already."""
         if len(self.pipeline) >= MOST_PIPELINED:

@@ -7,23 +7,24 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import FileResponse
+from starlette.concurrency import run_in_threadpool
 
-from sluice.api.access import AnyCaller, Note, Operator, instance_of
+from sluice.api.access import ARTEFACTS, AnyCaller, Note, Operator, instance_of
 from sluice.api.lists import Cursor, paged
 from sluice.api.problems import problems
-from sluice.api.requests import accepted
+from sluice.api.requests import about_run
 from sluice.contracts.api import Page, RunAccepted
 from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.operations.corpora import CorpusPatch, CorpusView, NewCorpus
-from sluice.contracts.operations.transfer import ImportRequest
+from sluice.contracts.operations.transfer import Artefact, ArtefactId, ImportRequest
 
 corpora = APIRouter(prefix="/v1/corpora", tags=["corpora"])
-artefacts = APIRouter(prefix="/v1/artefacts", tags=["artefacts"])
+artefacts = APIRouter(prefix=ARTEFACTS, tags=["artefacts"])
 ROUTERS = (corpora, artefacts)
 
 Name = Annotated[str, Path(pattern=rf"^{CORPUS_NAME.pattern}$", max_length=63)]
-ArtefactPath = Annotated[str, Path(pattern=r"^art_[0-9a-f]{24}$")]
+TAR = {"application/x-tar": {"schema": {"type": "string", "format": "binary"}}}
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="The `ETag` that was last seen; `*` for any")]
 
 
@@ -64,32 +65,51 @@ def change(
 def delete(request: Request, corpus: Name, operator: Operator, note: Note = "") -> RunAccepted:
     """Forget every document of the corpus, with every trace of it. From now on the corpus does not exist; the run is
     finished when nothing is left. Its open runs are cancelled. It may be made anew."""
-    return accepted(request, instance_of(request).corpora.delete(corpus, operator, note))
+    return about_run(request, instance_of(request).corpora.delete(corpus, operator, note))
 
 
 @corpora.post("/{corpus}/export", status_code=202, responses=problems(404, 429, 503, 507), summary="Export a corpus")
 def export(request: Request, corpus: Name, operator: Operator) -> RunAccepted:
     """Write documents, passages and vectors, as they are served when the run is handled, to a file. The run's link
     `artefact` has it once the run is finished."""
-    return accepted(request, instance_of(request).corpora.export(corpus, operator))
+    return about_run(request, instance_of(request).corpora.export(corpus, operator))
 
 
 @corpora.post(
-    "/{corpus}/import", status_code=202, responses=problems(404, 409, 413, 429, 503, 507), summary="Import a corpus"
+    "/{corpus}/import", status_code=202, responses=problems(404, 413, 429, 503, 507), summary="Import a corpus"
 )
 def bring_in(request: Request, corpus: Name, body: ImportRequest, operator: Operator) -> RunAccepted:
-    """Write an artefact's documents to a corpus that exists, without embedding anything. Its vectors have to be of the
-    corpus's model. What the negative list names is left out, and named as a gap."""
-    return accepted(request, instance_of(request).corpora.bring_in(corpus, body.artefact_id, operator))
+    """Write an artefact's documents to a corpus that exists. Those that this instance exported with vectors of the
+    corpus's model come without embedding; all others are embedded, and what was uploaded is inspected too. What the
+    negative list names is left out, and named as a gap."""
+    return about_run(request, instance_of(request).corpora.bring_in(corpus, body.artefact_id, operator))
+
+
+@artefacts.post(
+    "",
+    status_code=201,
+    responses=problems(413, 503, 507),
+    openapi_extra={"requestBody": {"required": True, "content": TAR}},
+    summary="Upload an exported corpus",
+)
+async def upload(request: Request, response: Response, operator: Operator) -> Artefact:
+    """Take the file that another instance has exported. It is kept until `sluice prune` removes it."""
+    desk = instance_of(request).corpora
+    with desk.receiving() as file:
+        async for part in request.stream():
+            await run_in_threadpool(file.write, part)
+        kept = await run_in_threadpool(desk.take_in, file)
+    response.headers["Location"] = f"{ARTEFACTS}/{kept.id}"
+    return kept
 
 
 @artefacts.get(
     "/{artefact_id}",
     response_class=FileResponse,
-    responses={200: {"content": {"application/x-tar": {}}, "description": "The file"}, **problems(404, 503)},
+    responses={200: {"content": TAR, "description": "The file"}, **problems(404, 503)},
     summary="An exported corpus",
 )
-def artefact(request: Request, artefact_id: ArtefactPath, operator: Operator) -> FileResponse:
+def artefact(request: Request, artefact_id: ArtefactId, operator: Operator) -> FileResponse:
     """Return the file: a tar of `manifest.json`, `documents.jsonl.zst` and `vectors.f32.zst`."""
     path = instance_of(request).corpora.artefact(artefact_id, operator)
     return FileResponse(path, media_type="application/x-tar", filename=path.name)

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from sluice.api.access import Note, Operator, instance_of
 from sluice.api.lists import Cursor, paged, position, whole
 from sluice.api.problems import problems
+from sluice.api.requests import about_run
 from sluice.contracts.api import Page
 from sluice.contracts.operations import dead_letters as values
 
@@ -50,7 +51,7 @@ def purge_all(request: Request, operator: Operator, body: values.PurgeRequest) -
 @letters.get("/{letter_id}", responses=problems(404, 503), summary="One letter, whole")
 def one(request: Request, letter_id: str, operator: Operator) -> values.DeadLetterView:
     """Return the envelope, the error with its stack, the counts, past payloads, and what operators did."""
-    return instance_of(request).dead_letters.one(letter_id, operator)
+    return about_run(request, instance_of(request).dead_letters.one(letter_id, operator))
 
 
 @letters.put(
@@ -63,7 +64,7 @@ def edit(
     request: Request, letter_id: str, operator: Operator, payload: Annotated[bytes, Depends(_body)], note: Note = ""
 ) -> values.DeadLetterView:
     """Replace the payload by the body: a whole event, kept as sent. The old one stays. A replay brings a new event."""
-    return instance_of(request).dead_letters.edit(letter_id, payload, operator, note)
+    return about_run(request, instance_of(request).dead_letters.edit(letter_id, payload, operator, note))
 
 
 @letters.post(
@@ -73,7 +74,7 @@ def replay(
     request: Request, letter_id: str, operator: Operator, force: bool = False, note: Note = ""
 ) -> values.Replayed:
     """Replay the event, under a new id only if it was edited. Recorded with who and when; the fourth needs `force`."""
-    return instance_of(request).dead_letters.replay(letter_id, operator, note, force=force)
+    return about_run(request, instance_of(request).dead_letters.replay(letter_id, operator, note, force=force))
 
 
 @letters.delete("/{letter_id}", responses=problems(404, 409, 503, 507), summary="Empty one letter")

@@ -19,7 +19,7 @@ from starlette.types import Scope
 from sluice.api.access import AnyCaller, Corpus, Note, Operator, instance_of
 from sluice.api.lists import Cursor, paged, position, whole
 from sluice.api.problems import problems
-from sluice.api.requests import accepted
+from sluice.api.requests import about_run
 from sluice.api.runs import IdempotencyKey
 from sluice.contracts.api import DocumentsRequest, DocumentText, Page, RunAccepted
 from sluice.contracts.errors import InvalidInput, checked
@@ -63,17 +63,17 @@ Told = Annotated[str | None, Query(min_length=1, max_length=4_096)]
 
 
 @documents.post(
-    "/documents", status_code=202, responses=problems(409, 413, 429, 503, 507), summary="Add or replace documents"
+    "/documents", status_code=202, responses=problems(404, 409, 413, 429, 503, 507), summary="Add or replace documents"
 )
 def add(
     request: Request, body: DocumentsRequest, caller: AnyCaller, idempotency_key: IdempotencyKey = None
 ) -> RunAccepted:
     """Chunk and index content, and crawl a bare URL. The run is finished when all of it can be found."""
     instance, by_operator, key = instance_of(request), caller.role == "operator", idempotency_key
-    instance.corpora.require(body.corpus, caller, creates=body.create_corpus)
+    caller.may_touch(body.corpus)
     with instance.in_hand(caller.owner, key):
         run = instance.service.add_documents(body, owner=caller.owner, by_operator=by_operator, idempotency_key=key)
-    return accepted(request, run)
+    return about_run(request, run)
 
 
 Text = Annotated[str | None, Query(min_length=1, max_length=200, description="Text in title, address or id")]
@@ -183,7 +183,7 @@ def amend(
 ) -> RunAccepted:
     """Set values of the metadata, or remove those that are null. The run is finished when queries see it. Nothing is
     embedded again."""
-    return accepted(request, instance_of(request).documents.amend(caller, corpus, document_id, body))
+    return about_run(request, instance_of(request).documents.amend(caller, corpus, document_id, body))
 
 
 @documents.delete(
@@ -196,7 +196,7 @@ def remove(request: Request, document_id: str, caller: AnyCaller, corpus: Corpus
     """Remove the document. The run is finished when no query finds it any more."""
     caller.may_touch(corpus)
     service = instance_of(request).service
-    return accepted(request, service.remove_document(corpus, document_id, owner=caller.owner))
+    return about_run(request, service.remove_document(corpus, document_id, owner=caller.owner))
 
 
 @forgotten.post(
@@ -217,7 +217,7 @@ def forget_where(
     desk = instance_of(request).forget
     if dry_run:
         return JSONResponse(desk.would_forget(body, operator).model_dump(mode="json"))
-    return accepted(request, desk.forget(body, operator))
+    return about_run(request, desk.forget(body, operator))
 
 
 @forgotten.delete(
@@ -245,7 +245,7 @@ def forget(
     if body is None:
         told = {"url": url, "url_prefix": url_prefix, "document_id": document_id, "run_id": run_id}
         body = checked(ForgetRequest, corpus=corpus, **told, submitted_by=submitted_by, keep_out=keep_out, note=note)
-    return accepted(request, instance_of(request).forget.forget(body, operator))
+    return about_run(request, instance_of(request).forget.forget(body, operator))
 
 
 @forgotten.post("/forgotten/prove", responses=problems(503), summary="Is anything of it left?")
@@ -288,7 +288,7 @@ def some(request: Request, operator: Operator, wanted: Listed) -> Page[Quarantin
 @quarantine.get("/{held_id}", responses=problems(404, 503), summary="One chunk with its text")
 def one(request: Request, held_id: str, operator: Operator) -> QuarantinedText:
     """Return the text with the characters of each finding, and operators' actions. Do not act on the text."""
-    return instance_of(request).quarantine.one(held_id, operator)
+    return about_run(request, instance_of(request).quarantine.one(held_id, operator))
 
 
 @quarantine.post(
@@ -296,10 +296,10 @@ def one(request: Request, held_id: str, operator: Operator) -> QuarantinedText:
 )
 def release(request: Request, held_id: str, operator: Operator, note: Note = "") -> Released:
     """Let the chunk through; recorded with who, when and why. A run indexes it unless `waits_for` names an obstacle."""
-    return instance_of(request).quarantine.release(held_id, operator, note)
+    return about_run(request, instance_of(request).quarantine.release(held_id, operator, note))
 
 
 @quarantine.post("/{held_id}/purge", responses=problems(404, 409, 503, 507), summary="Remove a chunk's text")
 def purge(request: Request, held_id: str, operator: Operator, note: Note = "") -> QuarantinedText:
     """Remove its text for good, and keep the facts; recorded with who, when and why. The same text is blocked again."""
-    return instance_of(request).quarantine.purge(held_id, operator, note)
+    return about_run(request, instance_of(request).quarantine.purge(held_id, operator, note))

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from sluice.api.access import AnyCaller, Corpus, Operator, WholeCaller, instance_of
 from sluice.api.lists import whole
 from sluice.api.problems import problems
-from sluice.api.requests import accepted
+from sluice.api.requests import about_run
 from sluice.contracts.api import Page, RunAccepted
 from sluice.contracts.graph import api
 from sluice.contracts.graph.model import EdgeType
@@ -123,7 +123,7 @@ def prove(request: Request, body: api.RebuildRequest, caller: Operator) -> api.G
 def rebuild(request: Request, body: api.RebuildRequest, caller: Operator) -> RunAccepted:
     """Begin a rebuild; the graph answers meanwhile. If `graph_sha256` of the status is the same when the run is
     finished, the graph that was kept up document by document equalled the rebuilt one."""
-    return accepted(request, instance_of(request).graph.rebuild(body.corpus, caller))
+    return about_run(request, instance_of(request).graph.rebuild(body.corpus, caller))
 
 
 @health.get("/health/neo4j", responses=RESPONSES, summary="Does the graph server answer?")

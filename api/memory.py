@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from sluice.api.access import AnyCaller, Operator, instance_of
 from sluice.api.lists import whole
 from sluice.api.problems import problems
+from sluice.api.requests import about_run
 from sluice.contracts.api import Page, RunAccepted
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.memory import api as values
@@ -56,14 +57,15 @@ def record(request: Request, body: values.IterationSubmission, caller: AnyCaller
     content identifies it: the same submission again gives the same entry, and no second run. Without a run the queues
     have no room now, and the index catches up later."""
     memory = instance_of(request).memory.of(body.project, caller)
-    return memory.record(body.feature, body.data, format=body.format, context=body.context)
+    return about_run(request, memory.record(body.feature, body.data, format=body.format, context=body.context))
 
 
 @router.post("/learnings", status_code=202, responses=problems(409, 413, 503, 507), summary="Add a learning")
 def learn(request: Request, body: values.LearningRequest, caller: AnyCaller) -> values.LearningResult:
     """Add a learning. One that repeats an earlier one is counted there; a near one that differs is kept beside it."""
     memory = instance_of(request).memory.of(body.project, caller)
-    return memory.learn(body.feature, body.text, body.reason, body.source, body.iteration, body.task_id)
+    told = memory.learn(body.feature, body.text, body.reason, body.source, body.iteration, body.task_id)
+    return about_run(request, told)
 
 
 @router.patch(
@@ -130,7 +132,9 @@ def prompt(
     request: Request,
     memory: Memory,
     feature: Feature,
-    iteration: Annotated[int | None, Query(ge=1, description="The iteration that is to begin; counted on else")] = None,
+    iteration: Annotated[
+        int | None, Query(ge=1, le=values.MAX_ITERATION, description="The iteration that is to begin; counted on else")
+    ] = None,
     session: Annotated[str | None, Query(min_length=1, max_length=128, description="The agent's session")] = None,
     task_id: TaskId = None,
     query: Annotated[str, Query(max_length=MAX_QUERY_CHARACTERS, description="What it is about")] = "",

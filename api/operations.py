@@ -15,6 +15,7 @@ from fastapi import APIRouter, Query, Request, Response
 from sluice.api.access import AnyCaller, InstanceOperator, Note, Operator, WholeCaller, instance_of
 from sluice.api.lists import whole
 from sluice.api.problems import problems
+from sluice.api.requests import about_run
 from sluice.contracts.api import DefenceView, Health, Page, StageView
 from sluice.contracts.event import Queue
 from sluice.contracts.ingest import HostView
@@ -139,13 +140,13 @@ def history(request: Request, name: str, operator: Operator) -> Page[OperatorAct
 @flags.put("/{name}", responses=problems(404, 409, 503), summary="Switch a flag on or off")
 def put(request: Request, name: str, body: control.FlagRequest, operator: Operator) -> control.FlagResult:
     """Change a flag; takes effect within a second, everywhere. Off for search or crawl cancels what waits for it."""
-    return instance_of(request).flags.change(name, body.action, operator, body.note)
+    return about_run(request, instance_of(request).flags.change(name, body.action, operator, body.note))
 
 
 @flags.delete("/{name}", responses=problems(404, 503), summary="Take back what is stored of a flag")
 def reset(request: Request, name: str, operator: Operator, note: Note = "") -> control.FlagResult:
     """Remove the flag's kill switch and stored value: policy, environment or default decide then."""
-    return instance_of(request).flags.change(name, "reset", operator, note)
+    return about_run(request, instance_of(request).flags.change(name, "reset", operator, note))
 
 
 @outcomes.get(
@@ -166,7 +167,8 @@ def evaluation(
 
 @outcomes.post("/rebuild", responses=problems(503, 507), summary="Make what is known of each run again")
 def rebuild(request: Request, _operator: InstanceOperator) -> Rebuilt:
-    """Rebuild the outcomes from the runs' events. It takes minutes where there are many; runs go on meanwhile."""
+    """Rebuild outcomes and marks on passages from events: minutes where there are many. Runs go on meanwhile."""
+    instance_of(request).context.ledger.marks.rebuild()
     return Rebuilt(runs=instance_of(request).context.ledger.outcomes.rebuild())
 
 

@@ -16,6 +16,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from sluice.contracts import errors
 from sluice.contracts.api import Problem, WrongPart
@@ -36,6 +37,7 @@ STATUS: dict[type[errors.SluiceError], int] = {
     errors.BudgetExhausted: 429,
     errors.TimedOut: 504,
     errors.Overloaded: 429,
+    errors.RateLimited: 429,
     errors.IdempotencyInProgress: 409,
     errors.DiskFull: 507,
     errors.Unavailable: 503,
@@ -44,10 +46,11 @@ STATUS: dict[type[errors.SluiceError], int] = {
 }
 
 MEANINGS = {
-    400: "The question in Cypher cannot be read, or asks for more than reading: the message has line and column",
+    400: "It is no HTTP; or a question in Cypher cannot be read, or asks for more than reading: the problem says where",
     401: "No API key, or one that is not known",
     403: "The key may not do this, or the owner's policy forbids it",
     404: "There is no such thing",
+    408: "The request did not come in time",
     409: "The state does not allow it, or the first request under the same idempotency key is not recorded yet",
     405: "The path exists, but not with this method: `Allow` has those that do",
     412: "It was changed since it was read: `If-Match` names another version",
@@ -55,6 +58,7 @@ MEANINGS = {
     415: "The body is of a media type that the route does not take",
     422: "A field is wrong: the problem names it; or the idempotency key belongs to another request",
     429: "Too many requests of this key, or a full queue (come back after Retry-After), or a budget is used up",
+    431: "The head is too large, its URL included",
     500: "A defect, or damaged data: the log has its trace",
     501: "A library is missing that an extra of the distribution brings",
     503: "A part that is needed does not answer",
@@ -76,7 +80,7 @@ OF_HTTP = {
 RETRYABLE = frozenset({408, 429, 503, 504, 507})
 RETRYABLE_CODES = frozenset({errors.IdempotencyInProgress.code})
 
-ALWAYS = (401, 403, 422, 429, 500)
+ALWAYS = (400, 401, 403, 422, 429, 431, 500)
 UNREADABLE_BODY = 400
 """FastAPI's status for a body that is not UTF-8 or is nested too deep; ours for every body that is no JSON is 422."""
 MEDIA_TYPE = "application/problem+json"
@@ -138,12 +142,11 @@ def problem(
 @cache
 def titles() -> dict[str, str]:
     """Return the meaning of each code: the first sentence of its error's docstring, or of its status."""
-    told = {code: MEANINGS[status] for status, code in OF_HTTP.items() if status in MEANINGS}
-    kinds: list[type[errors.SluiceError]] = [errors.SluiceError]
-    for kind in kinds:
-        told[kind.code] = inspect.cleandoc(kind.__doc__ or "").partition("\n")[0].partition(". ")[0].rstrip(".")
-        kinds += kind.__subclasses__()
-    return {**told, "internal_error": MEANINGS[500]}
+    of_errors = {kind.code: kind for kind in reversed(STATUS)}
+    told = {code: inspect.cleandoc(kind.__doc__ or "").partition("\n")[0] for code, kind in of_errors.items()}
+    named = {code: line.partition(". ")[0].rstrip(".") for code, line in told.items()}
+    by_status = {code: MEANINGS[status] for status, code in OF_HTTP.items() if status in MEANINGS}
+    return {**by_status, "internal_error": MEANINGS[500], **named}
 
 
 pages = APIRouter(include_in_schema=False)
@@ -186,7 +189,7 @@ async def _from_error(request: Request, error: Exception) -> Response:
 def _wrong_part(request: Request, field: str, detail: str) -> WrongPart:
     if field in request.query_params or field in request.path_params:
         return WrongPart(detail=detail, parameter=field)
-    if field.lower() in request.headers:
+    if field.isascii() and field.lower() in request.headers:
         return WrongPart(detail=detail, header=field)
     return WrongPart(detail=detail, pointer=_pointer([] if field == "body" else field.split(".")))
 
@@ -258,8 +261,10 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 async def _from_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
     if error.status_code == UNREADABLE_BODY:
-        wrong = [WrongPart(detail="not readable as JSON", pointer="")]
-        return problem(422, errors.InvalidInput.code, "not readable as JSON", wrong=wrong, field="body")
+        is_form = request.headers.get("content-type", "").startswith("multipart/")
+        detail = str(error.detail) if is_form else "not readable as JSON"
+        wrong = [WrongPart(detail=detail, pointer="")]
+        return problem(422, errors.InvalidInput.code, detail, wrong=wrong, field="body")
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(sorted(_allowed(request)))
@@ -269,11 +274,8 @@ async def _from_http(request: Request, error: Exception) -> Response:
 
 def _allowed(request: Request) -> set[str]:
     """Return the methods of the path: Starlette knows those of the first route that fits alone."""
-    methods: set[str] = set()
-    for route in request.app.routes:
-        fits = getattr(route, "path_regex", None)
-        if fits and fits.match(request.scope["path"]):
-            methods |= route.methods or set()
+    fit = [one for one in request.app.state.routes if one.matches(request.scope)[0] is not Match.NONE]
+    methods = {method for one in fit if one.path == fit[0].path and one.include_in_schema for method in one.methods}
     return methods | ({"HEAD"} if "GET" in methods else set())
 
 

@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from contextlib import nullcontext
+from typing import TypeVar
 
 import structlog
 from fastapi import Request
@@ -18,27 +19,28 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
 from sluice.api.problems import request_id
-from sluice.contracts.api import RunAccepted
 from sluice.otel import metrics
 from sluice.otel.context import current_traceparent, span
 from sluice.otel.spans import RUN_ID
 from sluice.workers.service.rate_limits import Rate
 
 log = structlog.get_logger("sluice.api.access")
+Answer = TypeVar("Answer")
 
 REQUEST_ID, RUN = "X-Request-Id", "Sluice-Run-Id"
 SANE_ID = re.compile(r"[A-Za-z0-9._~:/+=-]{1,128}")
-"""A request id that a caller may give: nothing that could break a line of a log."""
-READING = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing."""
+"""An id that a caller may give: nothing that could break a line of a log, or a head."""
+READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods that change nothing (RFC 9110, section 9.2.1)."""
 BY_PROBES = ("/livez", "/readyz", "/healthz", "/metrics")
-"""Routes that machines ask every few seconds: their successes are logged at debug alone."""
+"""Routes that machines ask every few seconds, at the start more often: logged at debug alone."""
 
 
-def accepted(request: Request, run: RunAccepted) -> RunAccepted:
-    """Name the run that a request has begun: in the response's head, in the access log and on the span."""
-    request.scope["run_id"] = run.run_id
-    return run
+def about_run(request: Request, answer: Answer) -> Answer:
+    """Return the answer, and name the run that it, or its field `run`, is about: in the response's head, in the access
+    log and on the span."""
+    request.scope["run_id"] = getattr(getattr(answer, "run", None) or answer, "run_id", None)
+    return answer
 
 
 class Observed:
@@ -58,8 +60,8 @@ class Observed:
         is_traced = method not in READING or traceparent
         traced = span(f"{method} unmatched", traceparent=traceparent, kind="server") if is_traced else nullcontext()
         with bound_contextvars(request_id=request_id.get()), traced as begun:
-            exchange = _Exchange(scope, send, begun)
-            scope["method"] = "GET" if method == "HEAD" else method
+            scope = {**scope, "method": "GET" if method == "HEAD" else method}  # a copy: the server reads its own
+            exchange = _Exchange(scope, method, send, begun)
             try:
                 await self._app(scope, exchange.receiving(receive), exchange.send)
             except Exception:
@@ -70,9 +72,9 @@ class Observed:
 class _Exchange:
     """One request and its response."""
 
-    def __init__(self, scope: Scope, send: Send, begun: Span | None) -> None:
-        self._scope, self._send, self._span = scope, send, begun
-        self._method, self._started, self._is_told = scope["method"], time.perf_counter(), False
+    def __init__(self, scope: Scope, method: str, send: Send, begun: Span | None) -> None:
+        self._scope, self._method, self._send, self._span = scope, method, send, begun
+        self._started, self._is_told = time.perf_counter(), False
         self._is_head_sent = False
 
     def receiving(self, receive: Receive) -> Receive:
@@ -106,8 +108,8 @@ class _Exchange:
 
     @property
     def _run_id(self) -> str | None:
-        named: str | None = self._scope.get("run_id") or self._scope.get("path_params", {}).get("run_id")
-        return named
+        named = self._scope.get("run_id") or self._scope.get("path_params", {}).get("run_id") or ""
+        return named if SANE_ID.fullmatch(named) else None
 
     def tell(self, status: int) -> float:
         """Log and measure the response, once; return the seconds until it began."""
@@ -122,8 +124,7 @@ class _Exchange:
         facts = {"method": self._method, "route": route, "status": status, "milliseconds": round(1_000 * seconds, 1)}
         caller = self._scope.get("caller")
         named = {"run_id": self._run_id, "caller": caller.owner if caller else None}
-        is_probe = status < 400 and route in BY_PROBES
-        (log.debug if is_probe else log.info)("request", **facts, **{k: v for k, v in named.items() if v})
+        (log.debug if route in BY_PROBES else log.info)("request", **facts, **{k: v for k, v in named.items() if v})
         if self._span:
             self._span.update_name(f"{self._method} {route}")
             self._span.set_attributes(

@@ -19,17 +19,19 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import AfterValidator, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from sluice.api.access import AnyCaller, instance_of
-from sluice.api.lists import Cursor, paged
+from sluice.api.access import AnyCaller, Corpus, Note, Operator, instance_of
+from sluice.api.lists import Cursor, paged, whole
 from sluice.api.problems import item_problem, problems
-from sluice.api.requests import accepted
+from sluice.api.requests import about_run
 from sluice.contracts.api import (
     ENDED,
+    CodeSearchRequest,
     EventsPart,
     FeedbackRequest,
     GateBatch,
     GateRequest,
     Page,
+    PromptView,
     QueryBatch,
     QueryRequest,
     RunAccepted,
@@ -39,8 +41,9 @@ from sluice.contracts.api import (
 )
 from sluice.contracts.base import Moment, Value
 from sluice.contracts.errors import InvalidInput, SluiceError, first_problem
+from sluice.contracts.learning.passages import MarkedPassage
 from sluice.contracts.operations.corpora import BatchResult, BatchStatus
-from sluice.contracts.retrieval import JoinedRetrieval, Retrieval
+from sluice.contracts.retrieval import JoinedRetrieval, Retrieval, RetrievalStats
 from sluice.otel.context import current_traceparent
 from sluice.workers.service import runs as service
 from sluice.workers.service.instance import Instance
@@ -76,6 +79,7 @@ IdempotencyKey = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
+        min_length=1,
         max_length=200,
         description="The same key and body never start a second run. Kept as long as the run; in quotes or bare",
     ),
@@ -97,7 +101,7 @@ class EventStream(StreamingResponse):
     response_model=RunAccepted,
     responses={
         200: {"model": RunView, "description": "With `wait`: the run, finished"},
-        **problems(409, 413, 429, 503, 507),
+        **problems(404, 409, 413, 429, 503, 507),
     },
     summary="Ask: the gate decides how far to go",
 )
@@ -108,10 +112,10 @@ async def ask(
     instance = instance_of(request)
     with instance.announcements.place(caller.owner) if body.wait else nullcontext():
         with instance.in_hand(caller.owner, idempotency_key):
-            run = accepted(request, await run_in_threadpool(_asked, instance, body, caller, idempotency_key))
+            run = about_run(request, await run_in_threadpool(_asked, instance, body, caller, idempotency_key))
         if body.wait:
             seconds = (body.deadline_seconds or instance.settings.gate.deadline_seconds) + GRACE_SECONDS
-            view = await _finished(request, run.run_id, seconds)
+            view = await finished(request, run.run_id, seconds)
             if view is not None:
                 return Response(view.model_dump_json(), media_type="application/json")
     return JSONResponse(run.model_dump(mode="json"), status_code=202)
@@ -230,12 +234,40 @@ async def events(
     "/feedback", status_code=202, responses=problems(404, 409, 413, 503, 507), summary="What became of an answer"
 )
 def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict[str, str]:
-    """Record which chunks of the answer were used and with what outcome: once for each run, API key and signal. The
-    same again changes nothing, with any Idempotency-Key; other feedback by the same signal is refused (409)."""
+    """Record which chunks of the answer were used and with what outcome: once for each run, API key and signal; and
+    which passages are bad evidence, and why: once for each run, API key and passage. The same again changes nothing,
+    with any Idempotency-Key; other feedback by the same signal, or on the same passage, is refused (409)."""
     instance = instance_of(request)
-    instance.runs.one(body.run_id, caller)
-    is_new = instance.service.give_feedback(body, owner=caller.owner)
+    about_run(request, instance.runs.one(body.run_id, caller))
+    is_new = instance.service.give_feedback(body, owner=caller.owner, is_operator=caller.role == "operator")
     return {"run_id": body.run_id, "status": "recorded", "counted": "now" if is_new else "before"}
+
+
+@runs.get("/feedback/passages", responses=problems(403, 404, 503), summary="Passages that callers call bad evidence")
+def marked_passages(
+    request: Request,
+    operator: Operator,
+    corpus: Corpus = "default",
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    cursor: Cursor = None,
+) -> Page[MarkedPassage]:
+    """Return each marked passage of a corpus, with its reasons and the share that its score and trust lose."""
+    operator.may_touch(corpus)
+    some = partial(instance_of(request).service.marked_passages, corpus)
+    return paged(request, limit, some, attrgetter("chunk_id"))
+
+
+@runs.delete(
+    "/feedback/passages/{chunk_id}",
+    responses=problems(403, 404, 503, 507),
+    summary="Lift what callers say against a passage",
+)
+def clear_passage(
+    request: Request, chunk_id: str, operator: Operator, corpus: Corpus = "default", note: Note = ""
+) -> MarkedPassage:
+    """Lift every mark on a passage, on the record: it ranks as before. Returns what stood. Later feedback counts."""
+    operator.may_touch(corpus)
+    return instance_of(request).service.clear_passage(corpus, chunk_id, operator.owner, note)
 
 
 async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> AsyncIterator[bytes]:
@@ -279,12 +311,13 @@ async def _part(request: Request, run_id: str, seen: int, wait: float, *, follow
             pause = min(2 * pause, service.LONGEST_PATIENCE_SECONDS)
 
 
-async def _finished(request: Request, run_id: str, seconds: float) -> RunView | None:
+async def finished(request: Request, run_id: str, seconds: float) -> RunView | None:
+    """Return the run once it has ended; None if `seconds` pass first, or the client has gone."""
     instance, deadline = instance_of(request), time.monotonic() + seconds
-    ledger, pause = instance.context.ledger, service.PATIENCE_SECONDS
+    pause = service.PATIENCE_SECONDS
     with instance.announcements.of(run_id) as news:
         while time.monotonic() < deadline:
-            if ended := await run_in_threadpool(ledger.ended_run, run_id):
+            if ended := await run_in_threadpool(instance.runs.ended, run_id):
                 return ended
             if await request.is_disconnected():
                 return None
@@ -295,6 +328,7 @@ async def _finished(request: Request, run_id: str, seconds: float) -> RunView | 
 
 @retrieval.post(
     "/query",
+    name="retrieve",
     response_model=Retrieval | JoinedRetrieval,
     responses=problems(404, 409, 413, 503, 504),
     summary="Search a corpus, or several, as they are",
@@ -306,13 +340,35 @@ async def query(request: Request, body: QueryRequest, caller: AnyCaller) -> Resp
     return Response(await _searched(request, body, caller), media_type="application/json")
 
 
+@retrieval.get("/stats", responses=problems(404, 503), summary="What the engine serves of a corpus")
+def stats(request: Request, caller: AnyCaller, corpus: Corpus = "default") -> RetrievalStats:
+    """Return the engine, the generation that it serves, and how much that holds."""
+    instance = instance_of(request)
+    instance.corpora.require(corpus, caller)
+    return instance.context.readers.reader(corpus).stats()
+
+
 async def _searched(request: Request, body: QueryRequest, caller: AnyCaller) -> bytes:
     for name in body.corpora or (body.corpus,):
         caller.may_touch(name)
     return await instance_of(request).query_pool.search(body, current_traceparent())
 
 
-@retrieval.post("/query/batch", responses=problems(413, 503), summary="Up to a hundred searches")
+@retrieval.post(
+    "/code_search",
+    response_model=Retrieval,
+    responses=problems(404, 413, 503, 504),
+    summary="Search the code of a corpus",
+)
+async def code_search(request: Request, body: CodeSearchRequest, caller: AnyCaller) -> Response:
+    """Return passages of source code with their files, lines and symbols, the best first: found by meaning, by words,
+    and by the graph of symbols where there is one. It takes a question in plain words, a name, or a piece of code."""
+    caller.may_touch(body.corpus)
+    found = await instance_of(request).query_pool.code_search(body, current_traceparent())
+    return Response(found, media_type="application/json")
+
+
+@retrieval.post("/query/batch", name="batch_retrieve", responses=problems(413, 503), summary="Up to a hundred searches")
 async def query_batch(request: Request, body: QueryBatch, caller: AnyCaller) -> BatchResult:
     """Search for each item, at most sixteen at once. Each has the status and the body that it would get alone."""
 
@@ -320,6 +376,12 @@ async def query_batch(request: Request, body: QueryBatch, caller: AnyCaller) -> 
         return 200, json.loads(await _searched(request, _item(QueryRequest, item), caller))
 
     return await _batch(request, body.queries, search)
+
+
+@retrieval.get("/prompts", name="prompts", responses=problems(503), summary="The templates of prompts")
+def prompt_templates(_caller: AnyCaller) -> Page[PromptView]:
+    """Return the templates that `prompt` may name, each version by itself."""
+    return whole(service.prompt_templates())
 
 
 @runs.post("/gate/batch", responses=problems(413, 503, 507), summary="Up to a hundred questions")
@@ -342,7 +404,7 @@ async def ask_batch(
 
 
 def _asked(instance: Instance, body: GateRequest, caller: AnyCaller, idempotency_key: str | None) -> RunAccepted:
-    instance.corpora.require(body.corpus, caller, creates=body.create_corpus)
+    caller.may_touch(body.corpus)
     if body.memory is not None:
         instance.memory.of(body.memory.project, caller).require_access(body.memory.feature)
     return instance.service.ask(body, owner=caller.owner, idempotency_key=idempotency_key)

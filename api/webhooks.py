@@ -49,7 +49,7 @@ def change(request: Request, webhook_id: str, body: values.WebhookChange, caller
 @router.delete("/{webhook_id}", status_code=204, responses=problems(404, 503), summary="Remove a webhook")
 def delete(request: Request, webhook_id: str, caller: AnyCaller) -> None:
     """Remove a webhook with the log of its deliveries. What waits is not sent."""
-    instance_of(request).webhooks.delete(webhook_id, caller)
+    instance_of(request).webhooks.log(webhook_id, caller).delete(webhook_id)
 
 
 @router.get("/{webhook_id}/deliveries", responses=problems(404, 503), summary="What was sent, and what came of it")
@@ -62,8 +62,8 @@ def deliveries(
     cursor: Cursor = None,
 ) -> Page[values.WebhookDelivery]:
     """Return the deliveries of the last 30 days, the latest first, each with its last attempt."""
-    desk = instance_of(request).webhooks
-    return paged(request, limit, lambda most, after: desk.deliveries(webhook_id, caller, most, after, status), position)
+    log = instance_of(request).webhooks.log(webhook_id, caller)
+    return paged(request, limit, lambda most, after: log.deliveries(webhook_id, most, after, status), position)
 
 
 @router.post("/{webhook_id}/rotate", responses=problems(404, 503, 507), summary="Get a new secret")
@@ -73,12 +73,13 @@ def rotate(request: Request, webhook_id: str, caller: AnyCaller) -> values.Webho
 
 
 @router.post("/{webhook_id}/test", status_code=202, responses=problems(404, 409, 503, 507), summary="Send a test")
-def test(request: Request, webhook_id: str, caller: AnyCaller) -> values.HookTestSent:
+def test(request: Request, webhook_id: str, caller: AnyCaller) -> values.WebhookDelivery:
     """Send a delivery of type `webhook.test`; its outcome stands in the deliveries. Ends a pause after failures."""
-    return values.HookTestSent(id=instance_of(request).webhooks.test(webhook_id, caller))
+    return instance_of(request).webhooks.log(webhook_id, caller).test(webhook_id)
 
 
 @router.post("/{webhook_id}/replay", status_code=202, responses=problems(404, 409, 503, 507), summary="Send again")
 def replay(request: Request, webhook_id: str, body: values.DeliveryReplay, caller: AnyCaller) -> values.Redelivered:
     """Send deliveries again, by id or by time, whatever came of them. Each keeps its id."""
-    return instance_of(request).webhooks.replay(webhook_id, body, caller)
+    log = instance_of(request).webhooks.log(webhook_id, caller)
+    return values.Redelivered(replayed=log.replay(webhook_id, body))

@@ -36,8 +36,8 @@ def measure_ingest(corpus_file: Path) -> dict[str, float]:
             pipeline_seconds = time.perf_counter() - started
             if done.returncode:
                 raise RuntimeError(done.stdout + done.stderr)
-            run_id = json.loads(done.stdout)["run_id"]
-        texts = _texts_of(run_id, instance.data_dir)
+            runs = json.loads(done.stdout)["run_ids"]
+        texts = [text for run_id in runs for text in _texts_of(run_id, instance.data_dir)]
         found = _found(instance.data_dir)
         asked = [json.loads(line)["_id"] for line in corpus_file.read_text().splitlines() if line.strip()]
     embed_seconds = _embedder_alone(texts)

@@ -106,7 +106,7 @@ def show(folder: Path) -> tuple[list[Phase], int]:
     with Instance(folder, **settings) as instance:
         ours, theirs = Tenant(instance, OURS), Tenant(instance, THEIRS)
         for tenant in (ours, theirs):
-            body = {"corpus": tenant.corpus, "documents": [{"id": "doc", "text": TEXT}]}
+            body = {"corpus": tenant.corpus, "create_corpus": True, "documents": [{"id": "doc", "text": TEXT}]}
             tenant.http.post("/v1/documents", json=body).raise_for_status()
         ours.ask(-1)
         phases = [measured("before", ours, lambda asked: asked < ASKED)]

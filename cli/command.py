@@ -28,11 +28,14 @@ Stage = Literal["gate", "search", "crawl", "chunk", "embed", "index", "query", "
 Plan = Literal["skip", "retrieve", "search", "full_loop"]
 Strategy = Literal["bm25", "vector", "hybrid", "hybrid_graph"]
 Render = Literal["auto", "always", "never"]
-RunKind = Literal["gate", "documents", "crawl", "deletion", "control", "memory", "graph"]
+RunKind = Literal[
+    "gate", "documents", "crawl", "scrape", "map", "deletion", "export", "import", "control", "memory", "graph"
+]
 DeadLetterReason = Literal["exhausted", "poison", "malformed", "unroutable", "policy", "timeout", "discarded"]
 DeadLetterStatus = Literal["parked", "replayed", "purged"]
 QuarantineState = Literal["held", "released", "purged"]
 FeedbackOutcome = Literal["success", "failure", "partial", "unknown"]
+PassageReason = Literal["wrong", "harmful", "outdated", "off_topic"]
 SignalName = Literal["task_satisfaction", "tool_success", "user_acceptance", "benchmark"]
 DefenceName = Literal["satisfaction", "freshness", "latency", "cost"]
 FLAG_VARIABLES = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from sluice.contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none
+from sluice.contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none, told, untold
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import Scalar
 from sluice.contracts.event import Event, Gap, Queue
@@ -14,7 +14,8 @@ from sluice.contracts.gate import Decision, Feedback, GateOptions, Limits
 from sluice.contracts.index import Answer, StaleCitation
 from sluice.contracts.ingest import AskedRender, UploadedFile
 from sluice.contracts.learning.control import Defence, DefenceName, Pin
-from sluice.contracts.retrieval import Prompt, Query
+from sluice.contracts.learning.passages import PassageFeedback
+from sluice.contracts.retrieval import Prompt, Query, QueryText
 from sluice.contracts.trust import Origin, Signature
 
 CreateCorpus = Annotated[bool, Field(exclude_if=is_empty)]
@@ -46,6 +47,19 @@ class QueryRequest(Query):
         return self
 
 
+class CodeSearchRequest(Value):
+    """`POST /v1/code_search`: code that has to do with a question or with a piece of code."""
+
+    query: QueryText
+    corpus: CorpusName = "default"
+    repo_path: Annotated[str | None, Field(max_length=4_096, exclude_if=is_none)] = None
+    """Beginning of the paths of its files: a repository as it was ingested, or a folder of it. None for every one."""
+    language: Annotated[str | None, Field(max_length=64, exclude_if=is_none)] = None
+    """Programming language, as `python`; None for all."""
+    top_k: Annotated[int, Field(ge=1, le=100)] = 5
+    max_tokens: Annotated[int | None, Field(ge=1, le=200_000)] = None
+
+
 MOST_IN_BATCH = 100
 
 
@@ -61,9 +75,23 @@ class GateBatch(Value):
     requests: Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=MOST_IN_BATCH)]
 
 
+def _one_content(schema: dict[str, Any]) -> None:
+    text, html, data = (untold(*({"text", "html", "data"} - {one})) for one in ("text", "html", "data"))
+    names = ("id", "url", "file_path")
+    named = {"anyOf": [{"required": [one], "properties": {one: {"type": "string", "minLength": 1}}} for one in names]}
+    schema["oneOf"] = [
+        {"allOf": [told("url"), untold("text", "html", "data")]},
+        {"allOf": [told("text"), text, named]},
+        {"allOf": [told("html"), html, named]},
+        {"allOf": [told("data", "media_type"), data, named]},
+    ]
+
+
 class SubmittedDocument(Value):
     """One document of `POST /v1/documents`: a URL to crawl, or content under an id, a URL or a path. `data` (base64) is
     for binary media such as PDF and needs `media_type`."""
+
+    model_config = ConfigDict(json_schema_extra=_one_content)
 
     id: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     url: Annotated[str, Field(max_length=4_096)] | None = None
@@ -138,9 +166,13 @@ class FeedbackRequest(Feedback):
 
     run_id: str
     chunk_ids_used: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
+    passages: Annotated[tuple[PassageFeedback, ...], Field(max_length=100, exclude_if=is_empty)] = ()
+    """Passages of the answer that are bad evidence: they fall in later ones. Alone they say nothing of the answer."""
 
 
-RunKind = Literal["gate", "documents", "crawl", "deletion", "export", "import", "control", "memory", "graph"]
+RunKind = Literal[
+    "gate", "documents", "crawl", "scrape", "map", "deletion", "export", "import", "control", "memory", "graph"
+]
 """Purpose of a run. A `memory` run brings an agent's memory into the index. A `control` run belongs to no request: it
 records a change to the controls of the gate."""
 RunStatus = Literal["open", "answering", "finished", "failed", "cancelled"]
@@ -164,6 +196,42 @@ class Upload(Value):
     status: RunStatus
     files: tuple[UploadedFile, ...]
     links: dict[str, str] = Field(default_factory=dict)
+
+
+ToolName = Literal[
+    "sluice_ask",
+    "sluice_query",
+    "sluice_read_document",
+    "sluice_get_run",
+    "sluice_list",
+    "sluice_add_documents",
+    "sluice_feedback",
+    "code_search",
+]
+
+
+class NextStep(Value):
+    """A tool to call next, with arguments as it has them over MCP. What the agent must fill in is empty or left out."""
+
+    tool: ToolName
+    """Its name over MCP; `code_search` is also a route."""
+    arguments: dict[str, Any]
+    """Its arguments by name."""
+    why: str
+    """What it is for, in this run."""
+
+
+class PlanSummary(Value):
+    """A run in words that an agent can act on: what was decided and done, what is missing, and what to call next."""
+
+    decided: str
+    """The plan, with its score, its thresholds and what lowered it."""
+    done: tuple[str, ...] = ()
+    """Searches, pages, and what the answer cites, in numbers."""
+    missing: tuple[str, ...] = ()
+    """Gaps with what lifts them, stale citations, hosts that were refused, open claims and the answer's limits."""
+    next_steps: tuple[NextStep, ...] = ()
+    """The most urgent first."""
 
 
 class RunView(Value):
@@ -190,6 +258,7 @@ class RunView(Value):
     generation: str | None = None
     stale: Annotated[tuple[StaleCitation, ...], Field(exclude_if=is_empty)] = ()
     """Citations of the answer whose passages are no longer at their sources."""
+    plan_summary: Annotated[PlanSummary | None, Field(exclude_if=is_none)] = None
 
 
 class StageView(Value):
@@ -276,6 +345,15 @@ class Page(Value, Generic[Item]):
     data: tuple[Item, ...]
     next_cursor: str | None = None
     """Send it as `cursor`, with the same filters, for what comes next; null at the end of the list."""
+
+
+class PromptView(Value):
+    """A template of prompts, which `prompt` of a question or a search may name: by its name, or with its version."""
+
+    name: str
+    version: int
+    full_name: str
+    summary: str
 
 
 class EventsPart(Value):

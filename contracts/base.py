@@ -28,6 +28,16 @@ class Value(BaseModel):
     )
 
 
+def told(*names: str) -> dict[str, Any]:
+    """Return the JSON Schema of an object that has each of these fields, none of them null."""
+    return {"required": [*names], "properties": {name: {"not": {"type": "null"}} for name in names}}
+
+
+def untold(*names: str) -> dict[str, Any]:
+    """Return the JSON Schema of an object in which these fields are missing or null."""
+    return {"properties": {name: {"type": "null"} for name in names}}
+
+
 def _to_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)

@@ -22,6 +22,34 @@ AskedRender = Annotated[Render | None, Field(exclude_if=is_none)]
 """The value in a request; None takes the configured one."""
 Vertical = Literal["web", "news", "code"]
 """The part of the web to search, where a provider supports such parts."""
+CrawlPurpose = Literal["index", "read", "read_and_index", "map"]
+"""What a page is fetched for: to be indexed; to be inspected and shown (`read`); both; or for its links alone."""
+
+
+def _is_to_index(purpose: str) -> bool:
+    return purpose == "index"
+
+
+PathPattern = Annotated[str, Field(pattern=r"^(/|\*|https?://)", max_length=256)]
+"""A pattern of paths, in which `*` stands for any characters, `?` for one and `[ab]` for one of these: `/docs/*`. It is
+compared with the whole path, without the query; one that begins with `http` with the whole address."""
+
+
+class LinkRules(Value):
+    """Which links of a site a crawl follows. No pattern of `exclude` may match, and one of `include`, if there are any.
+    The page at which it begins is read in any case."""
+
+    include: Annotated[tuple[PathPattern, ...], Field(max_length=32)] = ()
+    exclude: Annotated[tuple[PathPattern, ...], Field(max_length=32)] = ()
+    reach: Literal["host", "site", "any"] = "site"
+    """Links that stay on the very host, on the site with its subdomains, or lead anywhere."""
+
+
+class CrawlScope(LinkRules):
+    """The links that the crawl of one site follows, each within the run's own ceilings."""
+
+    start: str
+    """The address at which it began."""
 
 
 class SearchDirected(Body, queue="search"):
@@ -93,6 +121,9 @@ class CrawlDirected(Body, queue="crawl"):
     """The addresses that led here within the run, first one first. They reveal endless chains of links."""
     by_sitemap: Switch = False
     """Whether to skip fetching a known page if its site's sitemap lists it as unchanged."""
+    purpose: Annotated[CrawlPurpose, Field(exclude_if=_is_to_index)] = "index"
+    scope: Annotated[CrawlScope | None, Field(exclude_if=is_none)] = None
+    """For the crawl of a site: its links. The allowance is then this page's alone, and each link gets its own."""
 
     @property
     def allowance(self) -> Allowance:
@@ -139,6 +170,31 @@ class PageCrawled(Body, queue="chunk"):
     """The most characters of a passage that the site allows to be shown; None for no limit."""
     screenshot: Annotated[BlobRef | None, Field(exclude_if=is_none)] = None
     """A PNG of the page as the browser rendered it, if the directive requested one."""
+    purpose: Annotated[CrawlPurpose, Field(exclude_if=_is_to_index)] = "index"
+
+
+class PageRead(Body):
+    """A page was read to be shown, and inspected. The blob is a `ChunkBatch` of it, with the passages that the guard
+    blocks; only what is let through may be shown."""
+
+    url: str
+    document_id: str
+    page: BlobRef
+
+
+class SiteMapped(Body):
+    """The addresses of a site were listed, from its sitemaps and the links of one page. The blob is a `MappedUrls`."""
+
+    url: str
+    final_url: str
+    urls: BlobRef
+    url_count: int
+
+
+class MappedUrls(Value):
+    """Addresses of a site, the best first (a blob)."""
+
+    urls: tuple[str, ...]
 
 
 class PageUnchanged(Body):
@@ -211,11 +267,12 @@ class UploadedFiles(Value):
 
 
 class FilesReceived(Body, queue="chunk"):
-    """Files were uploaded; the blob is their list, `UploadedFiles`."""
+    """Files were uploaded. Their list is a blob, `UploadedFiles`, which goes when one of the documents is forgotten."""
 
     files: BlobRef
-    file_count: Annotated[int, Field(ge=1)]
-    accepted_count: Annotated[int, Field(ge=0)]
+    document_ids: tuple[str, ...]
+    """Of the files that were not refused."""
+    unchanged_count: Annotated[int, Field(ge=0)]
 
 
 class ChunkFact(Value):
@@ -235,9 +292,10 @@ class DocumentChunked(Body, queue="embed"):
     subject: LaterText = None
     inspected: Annotated[int, Field(ge=0, exclude_if=is_empty)] = 0
     """Chunks of a long document that are inspected already; the rest follows in steps."""
+    purpose: Annotated[CrawlPurpose, Field(exclude_if=_is_to_index)] = "index"
 
     @classmethod
-    def of(cls, batch: ChunkBatch, blob: BlobRef) -> DocumentChunked:
+    def of(cls, batch: ChunkBatch, blob: BlobRef, purpose: CrawlPurpose = "index") -> DocumentChunked:
         """Return the event of a batch that is stored as `blob`."""
         chunks = tuple(
             ChunkFact(chunk_id=chunk.chunk_id, text_sha256=sha256_text(text))
@@ -250,6 +308,7 @@ class DocumentChunked(Body, queue="embed"):
             chunks=chunks,
             token_estimate=sum(chunk.token_estimate for document in batch.documents for chunk in document.chunks),
             subject=batch.subject,
+            purpose=purpose,
         )
 
 
@@ -405,6 +464,8 @@ class WatchedPage:
     """The gate's profiles whose answers cite it."""
     owner: str | None = None
     """The API key whose run read it first."""
+    is_called_outdated: bool = False
+    """Whether a caller has called a passage of it outdated since it was last requested."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,8 @@ class TrustFactors(_AsInRfc):
     """From 1 for today's text to 0.7 for one of a year ago or more."""
     author_reputation: Annotated[float | None, Field(ge=0, le=1)] = None
     """1 for an author known on that domain; None if none of the domain's authors is known."""
+    feedback: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """What the score was multiplied by for what callers say against the passage; None where nobody does."""
 
 
 class TrustScore(_AsInRfc):
@@ -103,6 +105,11 @@ class TrustScore(_AsInRfc):
     score: Annotated[float, Field(ge=0, le=1)]
     factors: TrustFactors
     origin: Origin
+
+    def lowered(self, doubt: float) -> TrustScore:
+        """Return the score of a passage that callers speak against; `doubt` is the share that it loses."""
+        factors = self.factors.model_copy(update={"feedback": 1.0 - doubt})
+        return self.model_copy(update={"score": self.score * (1.0 - doubt), "factors": factors})
 
 
 class PoisonCheck(_AsInRfc):

@@ -6,7 +6,7 @@ use more than its first allowances.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from sluice.contracts.budget import Allowance, Ceilings, Spend, shares
 from sluice.contracts.event import Next
 from sluice.contracts.gate import GateDecided, GateRequested, Limits, SearchAim, SearchWishes
 from sluice.contracts.ingest import CrawlDirected, Render, SearchCompleted, SearchDirected
+from sluice.contracts.learning.passages import DOUBTED
 from sluice.contracts.plan import Plan
 from sluice.gate.veto import NOTHING, lowest
 
@@ -104,9 +105,13 @@ def make_crawl_directives(seeds: Sequence[str], allowance: Allowance, crawl_limi
     return _shared_out(pages, allowance)
 
 
-def make_result_crawls(directed: SearchDirected, completed: SearchCompleted, render: Render) -> tuple[Next, ...]:
+def make_result_crawls(
+    directed: SearchDirected, completed: SearchCompleted, render: Render, doubts: Mapping[str, float] = {}
+) -> tuple[Next, ...]:
     """Return crawl directives for the best results: breadth first, links only with the pages that are left over.
-    `render` is the configured rendering, used if the directive sets none."""
+    `render` is the configured rendering, used if the directive sets none. Pages come last whose URL is much doubted:
+    `doubts` are shares by URL."""
+    results = sorted(completed.results, key=lambda result: doubts.get(result.url, 0.0) >= DOUBTED)
     pages = [
         CrawlDirected(
             url=result.url,
@@ -116,7 +121,7 @@ def make_result_crawls(directed: SearchDirected, completed: SearchCompleted, ren
             search_query=directed.query,
             provider=completed.provider,
         )
-        for result in completed.results[: directed.crawl_pages]
+        for result in results[: directed.crawl_pages]
     ]
     return _shared_out(pages, directed.allowance)
 

@@ -15,6 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 
 from sluice.contracts.errors import InvalidInput
@@ -28,7 +29,7 @@ MOST_RATIO = 100
 RATIO_FROM_BYTES = 1_000_000
 """The ratio counts from here: a small file of equal lines is no harm."""
 MOST_NAME_CHARACTERS = 1_000
-_CHUNK_BYTES = 65_536
+_CHUNK_BYTES, _SPOOLED_BYTES = 65_536, 1_000_000
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 _END_BYTES = 65_557
 """The end record of a zip with the longest comment."""
@@ -61,15 +62,13 @@ class _Meter:
     """Counts what one archive has unpacked to."""
 
     most_file_bytes: int
-    packed_bytes: int
     entries: int = 0
     unpacked_bytes: int = 0
     names: set[str] = field(default_factory=set)
 
-    def read(self, file: BinaryIO, packed_bytes: int | None = None) -> bytes:
-        """Return the content of a file. Raises InvalidInput if it is too large itself, _TooMuch if all are."""
-        packed_bytes = self.packed_bytes if packed_bytes is None else packed_bytes
-        parts, size = list[bytes](), 0
+    def parts(self, file: BinaryIO, packed_bytes: int, most_bytes: int) -> Iterator[bytes]:
+        """Yield the content of a file. Raises InvalidInput if it is too large itself, _TooMuch if all are."""
+        size = 0
         while part := file.read(_CHUNK_BYTES):
             size += len(part)
             self.unpacked_bytes += len(part)
@@ -77,10 +76,18 @@ class _Meter:
                 raise _TooMuch(f"it unpacks to more than {MOST_UNPACKED_BYTES:,} bytes")
             if size > max(RATIO_FROM_BYTES, MOST_RATIO * packed_bytes):
                 raise InvalidInput("file", f"unpacks to more than {MOST_RATIO} times its size")
-            if size > self.most_file_bytes:
-                raise InvalidInput("file", f"larger than {self.most_file_bytes:,} bytes")
-            parts.append(part)
-        return b"".join(parts)
+            if size > most_bytes:
+                raise InvalidInput("file", f"larger than {most_bytes:,} bytes")
+            yield part
+
+    def read(self, name: str, file: BinaryIO, packed_bytes: int) -> Packed:
+        """Return a file with its content, or with the reason if that is too large or an archive again."""
+        try:
+            body = b"".join(self.parts(file, packed_bytes, self.most_file_bytes))
+            is_inner = is_archive(body[:512]) and (not body.startswith(b"PK") or zip_kind(io.BytesIO(body)) == ZIP)
+        except InvalidInput as error:
+            return Packed(name, reason=error.problem)
+        return Packed(name, reason="an archive in an archive") if is_inner else Packed(name, body)
 
     def enter(self, name: str) -> tuple[str, str | None]:
         """Count an entry; return its name in plain form, and why it is left out."""
@@ -141,12 +148,12 @@ def unpacked(file: BinaryIO, name: str, packed_bytes: int, most_file_bytes: int)
     A gzip of a tar counts as one archive. Each file is named by its path in the archive, that of a plain gzip by `name`
     without its ending. A defect of the whole archive comes last, under an empty name.
     """
-    meter = _Meter(most_file_bytes, packed_bytes)
+    meter = _Meter(most_file_bytes)
     head = file.read(512)
     file.seek(0)
     try:
         if head.startswith(b"\x1f\x8b"):
-            yield from _gunzipped(file, name, meter)
+            yield from _gunzipped(file, name, packed_bytes, meter)
         elif head[257:262] == b"ustar":
             yield from _tarred(file, meter)
         else:
@@ -175,9 +182,7 @@ def _zipped(file: BinaryIO, meter: _Meter) -> Iterator[Packed]:
                 continue
             try:
                 with archive.open(entry) as content:
-                    yield _one(name, meter.read(content, entry.compress_size))  # type: ignore[arg-type]
-            except InvalidInput as error:
-                yield Packed(name, reason=error.problem)
+                    yield meter.read(name, content, entry.compress_size)  # type: ignore[arg-type]
             except _UNREADABLE as error:
                 yield Packed(name, reason=f"damaged: {error}"[:300])
 
@@ -197,27 +202,21 @@ def _tarred(file: BinaryIO, meter: _Meter) -> Iterator[Packed]:
             if content is None:
                 yield Packed(name, reason=reason or "not a regular file")
                 continue
-            try:
-                yield _one(name, meter.read(content, entry.size))
-            except InvalidInput as error:
-                yield Packed(name, reason=error.problem)
+            yield meter.read(name, content, entry.size)
 
 
-def _gunzipped(file: BinaryIO, name: str, meter: _Meter) -> Iterator[Packed]:
-    with gzip.GzipFile(fileobj=file) as content:
-        head = content.read(512)
-        content.seek(0)
+def _gunzipped(file: BinaryIO, name: str, packed_bytes: int, meter: _Meter) -> Iterator[Packed]:
+    with gzip.GzipFile(fileobj=file, mode="rb") as content, SpooledTemporaryFile(_SPOOLED_BYTES) as spooled:
+        whole: Any = spooled
+        whole.writelines(_Meter(0).parts(content, packed_bytes, MOST_UNPACKED_BYTES))  # type: ignore[arg-type]
+        whole.seek(0)
+        head = whole.read(512)
+        whole.seek(0)
         if head[257:262] == b"ustar":
-            yield from _tarred(_Counted(content, meter), meter)  # type: ignore[arg-type]
+            yield from _tarred(whole, meter)
             return
         inner = name.rpartition("/")[2]
-        inner = inner.removesuffix(".gz") if inner.lower().endswith(".gz") else inner
-        yield _one(inner, meter.read(content))  # type: ignore[arg-type]
-
-
-def _one(name: str, body: bytes) -> Packed:
-    is_inner = is_archive(body[:512]) and (not body.startswith(b"PK") or zip_kind(io.BytesIO(body)) == ZIP)
-    return Packed(name, reason="an archive in an archive") if is_inner else Packed(name, body)
+        yield meter.read(inner[:-3] if inner.lower().endswith(".gz") else inner, whole, packed_bytes)
 
 
 class _Bounded:
@@ -231,31 +230,3 @@ class _Bounded:
         if size < 0 or size > self._most_bytes:
             raise tarfile.ReadError(f"a header of {size:,} bytes")
         return self._file.read(size)
-
-
-class _Counted:
-    """An unpacked stream; what is passed over counts too, and so does going back."""
-
-    def __init__(self, file: BinaryIO, meter: _Meter) -> None:
-        self._file, self._meter, self._farthest = file, meter, 0
-        self.tell = file.tell
-
-    def read(self, size: int) -> bytes:
-        return self._past(self._file.read(size))
-
-    def seek(self, to: int, whence: int = 0) -> int:
-        while (
-            whence == 0
-            and self._file.tell() < to
-            and self._past(self._file.read(min(_CHUNK_BYTES, to - self._file.tell())))
-        ):
-            pass
-        return self._file.seek(to, whence)
-
-    def _past(self, part: bytes) -> bytes:
-        self._farthest = max(self._farthest, self._file.tell())
-        if self._farthest > MOST_UNPACKED_BYTES + _CHUNK_BYTES * MOST_ENTRIES:
-            raise _TooMuch(f"it unpacks to more than {MOST_UNPACKED_BYTES:,} bytes")
-        if self._farthest > max(RATIO_FROM_BYTES, MOST_RATIO * self._meter.packed_bytes):
-            raise _TooMuch(f"it unpacks to more than {MOST_RATIO} times its size")
-        return part

@@ -223,6 +223,8 @@ _DAY = timedelta(days=1)
 
 MOST_PRIORS = 4.0
 """Largest half-life of a page, as a multiple of the expected one: every page is checked now and then."""
+OUTDATED_HALF_LIVES = 2.0
+"""Half-lives by which a page is older than it is, once a caller has called a passage of it outdated."""
 SITEMAP_HALF_LIVES = 4.0
 """Half-lives for which a page's sitemap is believed: after that the page itself is requested."""
 
@@ -275,6 +277,7 @@ def _order(due: DuePage) -> tuple[float, str]:
 def _due(pages: Iterable[WatchedPage], settings: FreshnessSettings, now: datetime) -> Iterable[DuePage]:
     for page in pages:
         half_life = half_life_days(page, settings)
-        half_lives = (now - page.fetched_at) / _DAY / half_life
+        half_lives = (now - page.fetched_at) / _DAY / half_life + OUTDATED_HALF_LIVES * page.is_called_outdated
         if half_lives >= 1:
-            yield DuePage(page, half_lives, (now - page.asked_at) / _DAY < SITEMAP_HALF_LIVES * half_life)
+            is_believed = (now - page.asked_at) / _DAY < SITEMAP_HALF_LIVES * half_life
+            yield DuePage(page, half_lives, is_believed and not page.is_called_outdated)

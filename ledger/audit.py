@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -22,6 +22,7 @@ from sluice.contracts.errors import Conflict
 from sluice.contracts.event import Body, new_run_id
 from sluice.contracts.learning.events import CONTROL_CORPUS
 from sluice.contracts.operations.dead_letters import OperatorAction
+from sluice.contracts.operations.keys import ApiKey
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.finish import finish
 from sluice.ledger.events.outbox import Entry, own_event, write
@@ -102,36 +103,18 @@ def record_control(connection: Transaction, change: ControlChange, now: float) -
     return CreatedRun(run.run_id, True, "finished", tuple(written))
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRecord:
-    """One key. `corpora` are the names it may access; empty: all. `revoked_at` is None until it is revoked, and
-    `expires_at` where it never ends; `requests_per_minute` None: as the settings have it, 0: no limit."""
+class KeyRecord(ApiKey):
+    """A key as the ledger has it."""
 
-    id: str
     hash: str
-    name: str
-    role: str
-    corpora: tuple[str, ...]
-    created_at: datetime
-    revoked_at: datetime | None = None
-    expires_at: datetime | None = None
-    requests_per_minute: int | None = None
-
-    def is_in_force(self, now: datetime) -> bool:
-        """Return whether it is neither revoked nor past its end."""
-        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
 _ALL = select(api_keys).order_by(api_keys.c.created_at, api_keys.c.id)
-_REVOKE = (
-    update(api_keys)
-    .where(api_keys.c.id == bindparam("of_key"), api_keys.c.revoked_at.is_(None))
-    .values(revoked_at=bindparam("moment"))
-)
+_CHANGE = update(api_keys).where(api_keys.c.id == bindparam("of_key"), api_keys.c.revoked_at.is_(None))
 
 
 class KeysTable(LedgerPart):
-    """Insert, list and revoke keys."""
+    """Insert, list, change and revoke keys."""
 
     def insert(
         self,
@@ -142,8 +125,9 @@ class KeysTable(LedgerPart):
         corpora: Sequence[str] = (),
         expires_at: datetime | None = None,
         requests_per_minute: int | None = None,
+        operator: str = SLUICE,
     ) -> None:
-        """Record a key. Raises `Conflict` if its id or its hash is recorded already."""
+        """Record a key, made by `operator`. Raises `Conflict` if its id or its hash is recorded already."""
         row = {
             "id": key_id,
             "hash": key_hash,
@@ -157,6 +141,7 @@ class KeysTable(LedgerPart):
         with self._database.writing() as connection:
             if not connection.insert_once(api_keys, row):
                 raise Conflict(f"key {key_id} is recorded already")
+            record(connection, self._clock(), operator, "key_made", [f"key:{key_id}"])
 
     def list(self) -> Sequence[KeyRecord]:
         """Return every key, revoked ones too, oldest first."""
@@ -167,17 +152,22 @@ class KeysTable(LedgerPart):
         now = moment(self._clock())
         return frozenset(one.id for one in self.list() if one.role == "agent" and one.is_in_force(now))
 
-    def revoke(self, key_id: str) -> bool:
+    def revoke(self, key_id: str, operator: str = SLUICE) -> bool:
         """Revoke a key; return False when it was revoked before. Raises `NotFound` if there is no such key."""
+        return self.change(key_id, {"revoked_at": self._clock()}, operator, "key_revoked")
+
+    def change(self, key_id: str, columns: Mapping[str, float | None], operator: str, action: str) -> bool:
+        """Change a key that is not revoked; return whether it was one. Raises `NotFound` if there is no such key."""
         with self._database.writing() as connection:
-            if connection.execute(_REVOKE, {"of_key": key_id, "moment": self._clock()}).rowcount == 1:
+            if connection.execute(_CHANGE.values(columns), {"of_key": key_id}).rowcount == 1:
+                record(connection, self._clock(), operator, action, [f"key:{key_id}"])
                 return True
             connection.select(api_keys, {"id": key_id}).found(f"key {key_id}")
             return False
 
 
 def _record(row: AnyRow) -> KeyRecord:
-    return KeyRecord(
+    return KeyRecord.model_construct(  # as it was recorded, whatever may be made today
         id=row.id,
         hash=row.hash,
         name=row.name,

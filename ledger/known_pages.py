@@ -18,14 +18,15 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import zstandard
-from sqlalchemy import bindparam, case, delete, exists, func, select, tuple_, update
+from sqlalchemy import bindparam, case, delete, exists, func, or_, select, tuple_, update
 
 from sluice.contracts.ingest import PageLink, RememberedPage, WatchedPage, WithdrawnBy, WithdrawnPage
 from sluice.ledger.database import Database
-from sluice.ledger.schema.tables import AnyRow, moment, pages, runs
+from sluice.ledger.schema.tables import AnyRow, moment, pages, passage_marks, runs
 from sluice.ledger.trust.citations import citing_profiles
 
 MAX_VALIDATOR_CHARACTERS = 1_000
@@ -75,16 +76,25 @@ _IS_SEEN_LATER = exists().where(
     _LATER.c.is_held == 1,
     _LATER.c.fetched_at > pages.c.fetched_at,
 )
+_IS_CALLED_OUTDATED = exists().where(
+    passage_marks.c.corpus == pages.c.corpus,
+    passage_marks.c.document_id == pages.c.document_id,
+    passage_marks.c.reason == "outdated",
+    passage_marks.c.at > func.coalesce(pages.c.asked_at, pages.c.fetched_at),
+)
 _WATCHED = (
     select(
         *(pages.c[name] for name in ("url_sha256", "final_url", "document_id", "changes", "fetched_at", "owner")),
         func.coalesce(pages.c.asked_at, pages.c.fetched_at).label("asked_at"),
         func.coalesce(pages.c.watched_since, pages.c.fetched_at).label("watched_since"),
+        case((_IS_CALLED_OUTDATED, 1), else_=0).label("is_called_outdated"),
     )
     .where(
         pages.c.corpus == bindparam("of_corpus"),
         pages.c.is_held == 1,
-        (bindparam("at") - pages.c.fetched_at) * (1 + pages.c.changes) >= bindparam("shortest"),
+        or_(
+            (bindparam("at") - pages.c.fetched_at) * (1 + pages.c.changes) >= bindparam("shortest"), _IS_CALLED_OUTDATED
+        ),
         tuple_(pages.c.fetched_at, pages.c.url_sha256) > tuple_(bindparam("after"), bindparam("after_url")),
         ~_IS_SEEN_LATER,
     )
@@ -168,7 +178,7 @@ class PageMemory:
         """Yield the pages that the index holds and that may be due at `now`, the longest unseen first.
 
         A page may be due when it was not seen for the shortest half-life expected of any page, or for a part of it:
-        half where it changed once, a third where it changed twice.
+        half where it changed once, a third where it changed twice. One that was called outdated may be due at once.
         A document that was found under several addresses is one page.
         """
         about = {"of_corpus": corpus, "at": now.timestamp(), "shortest": shortest.total_seconds()}
@@ -224,7 +234,8 @@ def _page(url: str, row: AnyRow) -> RememberedPage:
 
 def _watched(row: AnyRow, cited_by: tuple[str, ...]) -> WatchedPage:
     fetched_at, asked_at, since = map(moment, (row.fetched_at, row.asked_at, row.watched_since))
-    return WatchedPage(row.final_url, row.document_id, fetched_at, asked_at, since, row.changes, cited_by, row.owner)
+    page = WatchedPage(row.final_url, row.document_id, fetched_at, asked_at, since, row.changes, cited_by, row.owner)
+    return replace(page, is_called_outdated=bool(row.is_called_outdated))
 
 
 def _validator(value: str | None) -> str | None:

@@ -56,8 +56,10 @@ from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.learning.controls import Configurations, Defences, Rollouts
 from sluice.ledger.learning.flags import Flags
 from sluice.ledger.learning.outcomes import Outcomes
+from sluice.ledger.learning.passage_marks import PassageMarks
 from sluice.ledger.reader import LedgerReader, RunSummary
 from sluice.ledger.runs import CreatedRun, NewRun
+from sluice.ledger.schedules import Schedules
 from sluice.ledger.schema.migrate import install
 from sluice.ledger.schema.tables import leases
 from sluice.ledger.transaction import Transaction
@@ -106,11 +108,13 @@ class Ledger(LedgerReader):
         self.flags = Flags(self.database, clock)
         self.erasure = Erasure(self.database)
         self.outcomes = Outcomes(self.database, clock)
+        self.marks = PassageMarks(self.database, clock)
         self.configurations = Configurations(self.database)
         self.defences = Defences(self.database, clock)
         self.rollouts = Rollouts(self.database, clock)
         self.graph = Graphs(self.database, clock)
         self.webhooks = Webhooks(self.database, clock)
+        self.schedules = Schedules(self.database, clock)
         with self.database.installing() as connection:
             install(connection)
 

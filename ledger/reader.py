@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ from sluice.ledger.audit import LET_GO
 from sluice.ledger.database import Database
 from sluice.ledger.events import reservations, stages
 from sluice.ledger.events.finish import gaps_of
-from sluice.ledger.events.outbox import WakeUp
+from sluice.ledger.events.outbox import TAKEN, WakeUp
 from sluice.ledger.events.stages import Pause
 from sluice.ledger.schema.tables import (
     IS_OPEN,
@@ -78,6 +78,7 @@ _OF_RUN = events.c.run_id == bindparam("of_run")
 _PAYLOADS = select(events.c.payload).where(_OF_RUN).order_by(events.c.seq)
 _KEYED = _PAYLOADS.where(events.c.dedupe_key == bindparam("of_key"))
 _OF_KIND = _PAYLOADS.where(events.c.kind == bindparam("of_kind"))
+_COUNTS = select(events.c.kind, func.count().label("how_many")).where(_OF_RUN).group_by(events.c.kind)
 _TOLD_KINDS = (GateDecided.kind, AnswerReady.kind, AnswerStale.kind)
 _TOLD = _PAYLOADS.where(events.c.kind.in_(_TOLD_KINDS))
 _LET_GO = select(func.max(operator_actions.c.at)).where(
@@ -219,11 +220,21 @@ class LedgerReader:
         payloads = self.database.read(_OF_KIND, {"of_run": run_id, "of_kind": kind}).scalars()
         return [decode(payload) for payload in payloads]
 
+    def count_kinds(self, run_id: str) -> dict[str, int]:
+        """Count the run's events by kind."""
+        return {row.kind: row.how_many for row in self.database.read(_COUNTS, {"of_run": run_id})}
+
     def keyed_event(self, run_id: str, dedupe_key: str) -> Event:
         """Return the run's event with that dedupe key. Raises `NotFound` if there is none."""
         asked = {"of_run": run_id, "of_key": storable(dedupe_key)}
         found = self.database.read(_KEYED, asked).found(f"event of run {run_id} under the key {dedupe_key}")
         return decode(found.payload)
+
+    def taken_keys(self, run_id: str, keys: Sequence[str]) -> frozenset[str]:
+        """Return those dedupe keys that an event of the run has."""
+        with self.database.reading() as connection:
+            found = connection.execute_each(TAKEN, [{"of_run": run_id, "of_key": storable(key)} for key in keys])
+        return frozenset(row.dedupe_key for row in found)
 
     def unread_crawls(self, run_id: str) -> frozenset[str]:
         """Return the ids of the run's `CrawlDirected` that are open, or whose page may not be kept and is still unread.

@@ -4,7 +4,8 @@ Promises: a run that has not ended, or has an open event (feedback that waits, s
 stays, however old. A run is removed as a whole, its row last, so the next pruning finds a run whose removal was
 interrupted. No transaction removes more than `MOST_ROWS` rows. Operator, cut-off and row counts are recorded.
 
-Known pages not seen since the cut-off are forgotten as well: the next request reads them anew.
+Known pages not seen since the cut-off are forgotten as well: the next request reads them anew. Deliveries to webhooks
+from before it go too, unless they wait.
 
 A run's idempotency key goes with it: the same request under the same key then makes a new run. Blobs without a
 reference are collected later (`workers.runtime.blob_store`). The file of an SQLite ledger keeps its size and is
@@ -18,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_, select, tuple_
+from sqlalchemy import BindParameter, Executable, and_, bindparam, delete, exists, func, or_, select, tuple_
 
 from sluice.contracts.api import ENDED
 from sluice.contracts.errors import NotFound
@@ -26,11 +27,13 @@ from sluice.ledger.audit import record
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.reservations import today
 from sluice.ledger.learning.outcome_rows import drop_outcome
+from sluice.ledger.learning.passage_marks import drop_marks
 from sluice.ledger.runs import take
 from sluice.ledger.schema.tables import IS_OPEN, UNITS, dead_letter_payloads, dead_letters, events, pages, runs
 from sluice.ledger.schema.tables import days as days_table
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.citations import drop_citations
+from sluice.ledger.webhooks.store import DROP_OLD, IS_OLD
 
 MOST_ROWS = 5_000
 """Rows that one transaction removes: some ten milliseconds in which no other writer gets its turn."""
@@ -48,6 +51,7 @@ class Pruned:
     dead_letters: int = 0
     days: int = 0
     pages: int = 0
+    deliveries: int = 0
 
     def add(self, other: Pruned) -> None:
         """Add the counts of one transaction."""
@@ -95,6 +99,7 @@ class Pruning(LedgerPart):
             .where(or_(dead_letters.c.run_id.in_(of_run), _IS_DONE_WITH)),
             "days": select(func.count()).select_from(days_table).where(_IS_PAST),
             "pages": select(func.count()).select_from(pages).where(_IS_FORGOTTEN),
+            "deliveries": select(func.count()).where(IS_OLD),
         }
         facts = {"before": moment, "of_day": today(moment)}
         return Pruned(**{name: self._database.read(ask, facts).scalar() or 0 for name, ask in questions.items()})
@@ -118,7 +123,8 @@ class Pruning(LedgerPart):
                     removed, some = _drop_runs(connection, some, moment)
                 yield removed
         yield from self._lone_dead_letters(moment)
-        yield from self._old_pages(moment)
+        yield from self._portions("pages", _DROP_PAGES, {"before": moment, "most": MOST_ROWS})
+        yield from self._portions("deliveries", DROP_OLD, {"before": moment})
         with self._database.writing() as connection:
             past = connection.execute(delete(days_table).where(_IS_PAST), {"of_day": today(moment)})
             yield Pruned(days=past.rowcount)
@@ -131,12 +137,12 @@ class Pruning(LedgerPart):
                 removed = _drop_dead_letters(connection, letters)
             yield Pruned(dead_letters=removed)
 
-    def _old_pages(self, moment: float) -> Iterator[Pruned]:
+    def _portions(self, name: str, drop: Executable, facts: dict[str, float]) -> Iterator[Pruned]:
         removed = 1
         while removed:
             with self._database.writing() as connection:
-                removed = connection.execute(_DROP_PAGES, {"before": moment, "most": MOST_ROWS}).rowcount
-            yield Pruned(pages=removed)
+                removed = connection.execute(drop, facts).rowcount
+            yield Pruned(**{name: removed})
 
     def _record(self, operator: str, action: str, note: str) -> None:
         with self._database.writing() as connection:
@@ -158,6 +164,7 @@ def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tu
         removed.dead_letters += _drop_dead_letters(connection, letters)
         drop_citations(connection, run_id)
         drop_outcome(connection, run_id)
+        drop_marks(connection, run_id)
         removed.runs += connection.delete(runs, {"run_id": run_id})
     return removed, []
 

@@ -30,6 +30,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from sluice.contracts.retrieval import Retrieval, RetrievedChunk
+from sluice.contracts.trust import TrustFactors
 from sluice.text.words import cut_sentences, sigmoid
 
 CALIBRATED_MODELS = ("all-MiniLM-L6-v2/",)
@@ -238,6 +239,17 @@ def shift_by_age(freshness: float) -> float:
     return -AGE_SHIFT * min(1.0, max(0.0, (1.0 - freshness) / (1.0 - OLDEST_FRESHNESS)))
 
 
+NO_FACTORS = TrustFactors()
+FEEDBACK_SHIFT = 3.0
+"""Fall of the log-odds for a passage whose trust feedback would take away whole; it takes two fifths at most."""
+
+
+def shift_by_factors(factors: TrustFactors) -> float:
+    """Return the fall by a text's age, and by what callers say against it."""
+    kept = 1.0 if factors.feedback is None else factors.feedback
+    return shift_by_age(factors.time_freshness) - FEEDBACK_SHIFT * (1.0 - kept)
+
+
 def shift_by_sources(others: int) -> float:
     """Return a shift that rises with the other independent sources that probably answer, up to `MOST_SOURCES`."""
     return SOURCE_SHIFT * min(MOST_SOURCES, others)
@@ -363,9 +375,9 @@ def _judge_passages(found: Retrieval, asked: Asked, log_odds: Sequence[float]) -
 
     A passage that was made for the question raises no other's, and itself has that of one that hardly answers.
     """
-    freshness = {score.chunk_id: score.factors.time_freshness for score in found.metadata.trust_scores}
+    factors = {score.chunk_id: score.factors for score in found.metadata.trust_scores}
     odds_of = [
-        odds + shift_by_trust(chunk.trust) + shift_by_age(freshness.get(chunk.chunk_id, 1.0))
+        odds + shift_by_trust(chunk.trust) + shift_by_factors(factors.get(chunk.chunk_id, NO_FACTORS))
         for chunk, odds in zip(found.chunks, log_odds, strict=True)
     ]
     sites = [_site(chunk, asked) for chunk in found.chunks]

@@ -16,7 +16,8 @@ follows from its address, that of a submission from its sender and the claimed a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -24,6 +25,7 @@ from typing import NamedTuple
 
 from sluice.contracts.base import construct_unvalidated
 from sluice.contracts.document import Provenance, is_publication_date, is_under, parse_host, sha256_text
+from sluice.contracts.learning.passages import PassageMark
 from sluice.contracts.trust import Origin, TrustFactors, TrustScore
 from sluice.trust.settings import TrustSettings
 
@@ -93,6 +95,7 @@ class SourceTrust:
             "signature_valid": judged.signature,
             "time_freshness": freshness,
             "author_reputation": judged.author,
+            "feedback": None,
         }
         fields = {
             "chunk_id": chunk_id,
@@ -123,6 +126,29 @@ class SourceTrust:
         theirs = [names for domain, names in self.authors.items() if is_under(host, [domain])]
         known = {one.strip().casefold() for names in theirs for one in names}
         return float(name in known) if name and known else None
+
+
+MOST_OF_AGENT, MOST_OF_ALL = 2, 4
+"""The most marks on a passage that count of one agent's key, and of all keys together."""
+DOUBT_OF_MARK = 0.1
+"""Share of score and trust that a mark takes: one key alone never takes more than a fifth."""
+
+
+def weigh_marks(marks: Iterable[PassageMark]) -> dict[str, float]:
+    """Return the doubt of each marked passage, in [0, 0.4]: the share by which its score and its trust fall.
+
+    An operator's mark counts twice. That of an agent's key that did not ask counts only where nobody else speaks of the
+    passage in that run: nobody speaks for another's answers.
+    """
+    given = list(marks)
+    spoken = {(one.run_id, one.chunk_id) for one in given if one.standing != "other"}
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for one in given:
+        if one.standing == "operator":
+            counts[one.chunk_id][one.owner] = MOST_OF_ALL if counts[one.chunk_id][one.owner] else 2
+        elif one.standing == "asker" or (one.run_id, one.chunk_id) not in spoken:
+            counts[one.chunk_id][one.owner] = min(MOST_OF_AGENT, counts[one.chunk_id][one.owner] + 1)
+    return {name: DOUBT_OF_MARK * min(MOST_OF_ALL, count.total()) for name, count in counts.items() if count}
 
 
 def is_believed(origin: Origin, submitted_by: str | None, submitters: Collection[str]) -> bool:

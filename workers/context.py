@@ -56,7 +56,7 @@ from sluice.workers.wiring.models import (
     build_reranker,
 )
 from sluice.workers.wiring.snapshot_upload import Shipper
-from sluice.workers.wiring.steering import GateModels, Priors, StandingDefences
+from sluice.workers.wiring.steering import Doubts, GateModels, Priors, StandingDefences
 
 if TYPE_CHECKING:
     import httpx2
@@ -176,6 +176,11 @@ class Context:
         return Priors(self.ledger)
 
     @lazy
+    def doubts(self) -> Doubts:
+        """What callers say against passages, by corpus."""
+        return Doubts(self.ledger)
+
+    @lazy
     def gate_models(self) -> GateModels:
         """Learned models of the gate, by the names that decisions record."""
         return GateModels(self.blobs)
@@ -276,9 +281,8 @@ class Context:
         """Fetches pages through the egress proxy, politely; with a browser where pages need one."""
         from sluice.workers.wiring.crawler import build_crawler
 
-        return build_crawler(
-            self.settings, self.egress, self.fetcher("crawl"), self.page_memory, self.host_stats, self._closing
-        )
+        fetcher, memory, doubts = self.fetcher("crawl"), self.page_memory, self.doubts.pages
+        return build_crawler(self.settings, self.egress, fetcher, memory, self.host_stats, doubts, self._closing)
 
     # -- text and vectors -----------------------------------------------------------------------
 
@@ -453,7 +457,10 @@ class Context:
         """The reader of each corpus."""
         searching, collections = self.graphs.searching, self._collections
         return self.opened(
-            CorpusReaders(self.settings, collections, lambda: self.reranker, searching, lambda: self.truth)
+            CorpusReaders(
+                *(self.settings, collections, lambda: self.reranker, searching, lambda: self.truth),
+                doubts=lambda corpus: self.doubts.passages(corpus),
+            )
         )
 
     @lazy

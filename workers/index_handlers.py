@@ -7,7 +7,7 @@ before it writes, so that nothing comes in between. The rules of handlers stand 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -34,26 +34,42 @@ from sluice.workers.settings import Settings
 from sluice.workers.steps.answer import tell_stale_answers
 from sluice.workers.steps.embed import ChunkEmbedder, load_chunks
 from sluice.workers.steps.inspect import Inspection
+from sluice.workers.transfer import artefacts_with
 from sluice.workers.wiring.corpora import Corpora, CorpusWriters, Writer
 from sluice.workers.wiring.graphs import GraphArms, graph_directives
 from sluice.workers.wiring.snapshot_upload import Shipper
 
+IDS_AT_ONCE = 1_000
+"""Most documents whose removal one event directs."""
 STILL_OPEN_SECONDS = 0.5
 """Pause before the next look for open events of forgotten documents; an event takes about as long."""
 
 
 def on_document_chunked(event: Event, inspection: Inspection, embedder: ChunkEmbedder) -> Outcome:
-    """Inspect a batch, and embed the first portion of what passes. A chunk is held once; a second run costs little."""
-    inspected = inspection.inspect(event.body_as(ingest.DocumentChunked), event)
-    if not inspected.batch.documents:
-        return Done(inspected.removal, inspected.gaps)
+    """Inspect a batch, and embed the first portion of what passes. A chunk is held once; a second run costs little.
+
+    A page that is to be shown is recorded as it was inspected; whether it is embedded too, its purpose says.
+    """
+    chunked = event.body_as(ingest.DocumentChunked)
+    inspected = inspection.inspect(chunked, event)
     if inspected.up_to is not None:
-        following = ingest.DocumentChunked.of(inspected.batch, inspected.blob).model_copy(
+        following = ingest.DocumentChunked.of(inspected.batch, inspected.blob, chunked.purpose).model_copy(
             update={"inspected": inspected.up_to}
         )
-        return Done((embedder.following(following, inspected.batch.embedding_texts(), event),), inspected.gaps)
+        texts = () if chunked.purpose == "read" else inspected.batch.embedding_texts()
+        return Done((embedder.following(following, texts, event),), inspected.gaps)
+    read = () if chunked.purpose == "index" else tuple(_read(inspected.whole, embedder.blobs))
+    if chunked.purpose == "read" or not inspected.batch.documents:
+        return Done((*read, *inspected.removal), inspected.gaps)
     embedded = embedder.begin(inspected.batch, inspected.blob, event)
-    return replace(embedded, emits=(*embedded.emits, *inspected.removal), gaps=inspected.gaps)
+    return replace(embedded, emits=(*read, *embedded.emits, *inspected.removal), gaps=inspected.gaps)
+
+
+def _read(batch: ChunkBatch, blobs: BlobStore) -> Iterator[Next]:
+    """Yield the event of each page that was read to be shown."""
+    for document in batch.documents:
+        blob = blobs.put(ChunkBatch(documents=(document,)).model_dump_json().encode())
+        yield Next(ingest.PageRead(url=document.source, document_id=document.document_id, page=blob))
 
 
 def on_chunks_partly_embedded(event: Event, embedder: ChunkEmbedder) -> Outcome:
@@ -138,20 +154,26 @@ def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: Bl
     held = ledger.quarantine.of(event.corpus, ids, selection)
     _remove_blobs(filter(None, held.values()), blobs)  # before the rows: a row that is left leads to its blob again
     ledger.quarantine.forget(held)
+    parts = [ids[first : first + IDS_AT_ONCE] for first in range(0, len(ids), IDS_AT_ONCE)] or [()]
     if not is_written:
-        return Done((Next(ingest.ErasureDirected(document_ids=ids, selection=selection)),))
-    return Done((Next(ingest.DocumentsRemoved(document_ids=ids, erase=True, selection=selection)),))
+        return Done(tuple(Next(ingest.ErasureDirected(document_ids=part, selection=selection)) for part in parts))
+    removed = (ingest.DocumentsRemoved(document_ids=part, erase=True, selection=selection) for part in parts)
+    return Done(tuple(map(Next, removed)))
 
 
-def on_erasure_directed(event: Event, ledger: Ledger, blobs: BlobStore) -> Outcome:
-    """Remove known pages and blobs of forgotten documents once none of their events is open. May run twice."""
+def on_erasure_directed(event: Event, ledger: Ledger, blobs: BlobStore, settings: Settings) -> Outcome:
+    """Remove known pages, blobs and exports of forgotten documents once none of their events is open. May run twice."""
     directed = event.body_as(ingest.ErasureDirected)
     meant = event.corpus, directed.document_ids, directed.selection
     left = ledger.erasure.leftovers(*meant, check_cancelled)
     if left.open_events:
         return Retry(STILL_OPEN_SECONDS, "events of forgotten documents are still under way", counts=False)
     _remove_blobs(left.removable, blobs)
+    ids, is_meant = frozenset(directed.document_ids), selector(directed.selection, source_trust_of(settings.trust))
+    for path in artefacts_with(settings.data_dir, event.corpus, lambda one: one.document_id in ids or is_meant(one)):
+        path.unlink(missing_ok=True)
     ledger.erasure.forget_pages(*meant)
+    ledger.marks.forget(event.corpus, directed.document_ids)
     if not left.parked:
         return Done()
     why = f"{len(left.parked)} blobs of forgotten documents are kept, as dead letters need them"

@@ -18,11 +18,13 @@ from sluice.contracts.base import BlobRef, shared_fields
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import ChunkBatch, Document, DocumentBatch, Provenance, document_id_for
 from sluice.contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
-from sluice.contracts.event import Body, CostlyFailure, Done, Event, Gap, Next, Outcome, Postponable
+from sluice.contracts.event import Body, CostlyFailure, Done, Event, Gap, GapFound, Next, Outcome, Postponable
 from sluice.gate.directives import CrawlLimits, make_crawl, make_result_crawls
+from sluice.gate.veto import fit_within
 from sluice.ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable
 from sluice.ingest.crawl.crawled_page import withdrawal_in
 from sluice.ingest.crawl.crawler import CrawledPage, Crawler, UnchangedPage, directions_from
+from sluice.ingest.crawl.frontier import is_in_scope
 from sluice.ingest.crawl.page_visit import BudgetMeter
 from sluice.ingest.egress.crawl_account import EgressReport, egress_context
 from sluice.ingest.egress.proxy import EgressProxy
@@ -39,6 +41,7 @@ from sluice.workers.settings import Settings
 from sluice.workers.steps.chunk import Chunker, documents_of_snippets, gap_of
 from sluice.workers.wiring.corpora import CorpusReaders, policy_of
 from sluice.workers.wiring.inject import Step
+from sluice.workers.wiring.steering import Doubts
 
 _OF_THE_WEB = frozenset({"crawl", "search"})
 """Sources whose documents the site may withdraw; a submission under the same address belongs to its sender."""
@@ -56,7 +59,8 @@ class Pages(Step):
     def record(self, page: CrawledPage | UnchangedPage, event: Event) -> Body:
         """Remember a page, so that the next crawl need not read it again, and return its event.
 
-        Its body is kept as a blob; if the site requests that no copy be archived, only until it was read.
+        Its body is kept as a blob; if the site requests that no copy be archived, only until it was read. A page that
+        is only shown is not remembered.
         """
         if isinstance(page, UnchangedPage):
             self.page_memory.seen_again(event.corpus, page.url, page.fetched_at, asked=page.by != "sitemap")
@@ -64,8 +68,15 @@ class Pages(Step):
         picture = self.blobs.put(page.screenshot) if page.screenshot else None
         unarchived_by = event.id if page.noarchive else None
         crawled = page.as_event(self._bodies(event, unarchived_by).put(page.body), picture, unarchived_by=unarchived_by)
-        self.page_memory.remember(event.corpus, remembered(page, crawled.blob), run_id=event.run_id)
+        if crawled.purpose != "read":
+            self.page_memory.remember(event.corpus, remembered(page, crawled.blob), run_id=event.run_id)
         return crawled
+
+    def mapped(self, page: CrawledPage | UnchangedPage, event: Event) -> ingest.SiteMapped:
+        """Return the event of a site whose addresses were listed: its page first, then those that it leads to."""
+        urls = tuple(dict.fromkeys((page.final_url, *page.links)))
+        blob = self.blobs.put(ingest.MappedUrls(urls=urls).model_dump_json().encode())
+        return ingest.SiteMapped(url=page.url, final_url=page.final_url, urls=blob, url_count=len(urls))
 
     def document(self, page: ingest.PageCrawled, event: Event) -> Document:
         """Return a recorded page as a document. Its id follows from the page's final URL, after redirects."""
@@ -108,14 +119,36 @@ class Pages(Step):
         return self.transient_pages.of_crawl(event.run_id, unarchived_by) if unarchived_by else self.blobs
 
 
+@dataclass(frozen=True, slots=True)
+class WebSearch(Step):
+    """Asks the search providers, and directs the crawl of what they find."""
+
+    search_web: Callable[[ingest.SearchDirected], ingest.SearchCompleted]
+    crawl_limits: CrawlLimits
+    doubts: Doubts
+
+    def ask(self, directed: ingest.SearchDirected, corpus: str) -> Done | SearchFailed:
+        """Return the search results with crawls of them, or the failure if no provider answered."""
+        try:
+            answered = self.search_web(directed)
+        except (PolicyRefused, BudgetExhausted, InvalidInput) as refusal:
+            return Done(gaps=(gap_of(refusal, "search", directed.query),))
+        except SearchFailed as failure:
+            return failure
+        completed = answered.model_copy(update={"keep_snippets": directed.crawl_pages == 0})
+        gaps = tuple(
+            Gap(stage="search", subject=directed.query, reason="search_incomplete", detail=shortfall)
+            for shortfall in completed.shortfalls
+        )
+        if not completed.results:
+            gaps += (Gap(stage="search", subject=directed.query, reason="nothing_found"),)
+        spend = Spend(usd=completed.cost_usd, milliseconds=completed.elapsed_ms)
+        crawls = make_result_crawls(directed, completed, self.crawl_limits.render, self.doubts.pages(corpus))
+        return Done((Next(completed), *crawls), gaps, spend)
+
+
 def on_search_directed(
-    event: Event,
-    egress: EgressProxy,
-    search_web: Callable[[ingest.SearchDirected], ingest.SearchCompleted],
-    crawl_limits: CrawlLimits,
-    flags: FlagReader,
-    settings: Settings,
-    ledger: Ledger,
+    event: Event, egress: EgressProxy, web: WebSearch, flags: FlagReader, settings: Settings, ledger: Ledger
 ) -> Outcome | Postponable:
     """Query the search providers. A second run queries them again; only one of the answers is recorded."""
     directed = event.body_as(ingest.SearchDirected)
@@ -128,7 +161,7 @@ def on_search_directed(
     except PolicyRefused as refusal:
         return Done(gaps=(gap_of(refusal, "search", directed.query),))
     with egress_grant, egress_context(egress_grant.url):
-        outcome = _searched(directed, search_web, crawl_limits)
+        outcome = web.ask(directed, event.corpus)
     report = egress_grant.report()
     mark_refusals(report)
     if not isinstance(outcome, SearchFailed):
@@ -139,29 +172,6 @@ def on_search_directed(
         raise outcome
     done = Done(refused(report), (gap_of(outcome, "search", directed.query),))
     return done if is_shut_out else Postponable(done, PROVIDER_PAUSE_SECONDS, str(outcome))
-
-
-def _searched(
-    directed: ingest.SearchDirected,
-    search_web: Callable[[ingest.SearchDirected], ingest.SearchCompleted],
-    crawl_limits: CrawlLimits,
-) -> Done | SearchFailed:
-    """Return the search results with crawls of them, or the failure if no provider answered."""
-    try:
-        answered = search_web(directed)
-    except (PolicyRefused, BudgetExhausted, InvalidInput) as refusal:
-        return Done(gaps=(gap_of(refusal, "search", directed.query),))
-    except SearchFailed as failure:
-        return failure
-    completed = answered.model_copy(update={"keep_snippets": directed.crawl_pages == 0})
-    gaps = tuple(
-        Gap(stage="search", subject=directed.query, reason="search_incomplete", detail=shortfall)
-        for shortfall in completed.shortfalls
-    )
-    if not completed.results:
-        gaps += (Gap(stage="search", subject=directed.query, reason="nothing_found"),)
-    spend = Spend(usd=completed.cost_usd, milliseconds=completed.elapsed_ms)
-    return Done((Next(completed), *make_result_crawls(directed, completed, crawl_limits.render)), gaps, spend)
 
 
 def on_search_completed(event: Event, chunker: Chunker) -> Outcome:
@@ -176,7 +186,8 @@ def on_crawl_directed(
 ) -> Outcome | Postponable:
     """Fetch one page. A second run fetches it again; the run's dedupe key keeps one event per URL.
 
-    Withdraws a page that may no longer be in the index.
+    Withdraws a page that may no longer be in the index. In the crawl of a site it directs the links that its run has
+    not directed yet, as many as there is room for; a site that is mapped has its links recorded instead.
     """
     directed = event.body_as(ingest.CrawlDirected)
     meter = BudgetMeter(directed.allowance)
@@ -189,9 +200,10 @@ def on_crawl_directed(
         _check_source(directed.url, event.corpus, policy)
         page = crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
         _check_source(page.final_url, event.corpus, policy)
+        _check_scope(page.final_url, directed)
         if gap := forgotten_page(page.final_url, event, ledger.forgotten):
             return Done(refused(meter.egress), (gap,), meter.spend)
-        crawled = pages.record(page, event)
+        crawled = pages.mapped(page, event) if directed.purpose == "map" else pages.record(page, event)
     except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted, HostUnavailable) as refusal:
         without_page = _not_crawled(refusal, event, meter, pages)
         if isinstance(refusal, HostUnavailable):
@@ -201,8 +213,33 @@ def on_crawl_directed(
         raise CostlyFailure(meter.spend) from error
     finally:
         mark_refusals(meter.egress)
-    children = map(make_crawl, directions_from(page.links, directed, meter.spend, page_url=page.final_url))
+    if directed.purpose == "map":
+        return Done((Next(crawled), *refused(meter.egress)), spend=meter.spend)
+    directions = directions_from(page.links, directed, meter.spend, page_url=page.final_url)
+    children = tuple(map(make_crawl, directions))
+    if directed.scope is not None:
+        children = _fitting(children, page.final_url, event, ledger)
     return Done((Next(crawled), *children, *refused(meter.egress)), spend=meter.spend)
+
+
+def _fitting(links: tuple[Next, ...], page_url: str, event: Event, ledger: Ledger) -> tuple[Next, ...]:
+    """Return those links of the crawl of a site that its run has not directed yet, as many as there is room for; and
+    the gap of the others, which a run has once."""
+    taken = ledger.taken_keys(event.run_id, [one.dedupe_key or "" for one in links])
+    costly = [(one, one.reserve or Spend()) for one in links if one.dedupe_key not in taken]
+    fitting = fit_within(ledger.budget_left(event.run_id), costly, stage="crawl", subject=lambda one: page_url)
+    if not fitting.gaps:
+        return fitting.items
+    first = fitting.gaps[0]
+    lift = first.lifted_by.replace("limits.max_pages", "limit")
+    return (*fitting.items, links_left_out(len(fitting.gaps), page_url, first.detail, lift))
+
+
+def links_left_out(count: int, page_url: str, why: str, lifted_by: str) -> Next:
+    """Return the gap of the links that the crawl of a site has no room for. A run has it once, for its first ones."""
+    detail = f"{count} links of it are not followed ({why}), nor are later ones"
+    gap = Gap(stage="crawl", subject=page_url, reason="limit", detail=detail, lifted_by=lifted_by)
+    return Next(GapFound(gap=gap), "crawl-limit")
 
 
 def _forbidden(corpus: str, what: str) -> PolicyRefused:
@@ -217,19 +254,29 @@ def _check_source(url: str, corpus: str, policy: CorpusPolicy) -> None:
         raise _forbidden(corpus, f"source for {url}")
 
 
+def _check_scope(url: str, directed: ingest.CrawlDirected) -> None:
+    """Raise `PolicyRefused` if the page, redirected perhaps, is none that the crawl of its site takes in."""
+    if directed.scope is not None and not is_in_scope(directed.scope, url, is_start=directed.depth == 0):
+        problem = f"{directed.url} leads to {url}, which is outside of the crawl of {directed.scope.start}"
+        raise PolicyRefused("out_of_scope", problem, "crawl that address, or give another `reach` or pattern")
+
+
 def _not_crawled(refusal: SluiceError, event: Event, meter: BudgetMeter, pages: Pages) -> Done:
     """Return a gap, and the page's withdrawal if the index holds it although it no longer may."""
+    directed = event.body_as(ingest.CrawlDirected)
+    is_indexed = directed.purpose in ("index", "read_and_index")
     try:
-        withdrawn = pages.withdrawn(refusal, event.corpus, utc_now())
+        withdrawn = pages.withdrawn(refusal, event.corpus, utc_now()) if is_indexed else ()
     except Exception as error:
         raise CostlyFailure(meter.spend) from error
-    gap = gap_of(refusal, "crawl", event.body_as(ingest.CrawlDirected).url)
+    gap = gap_of(refusal, "crawl", directed.url)
     return Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend)
 
 
 def on_page_crawled(event: Event, pages: Pages, chunker: Chunker) -> Outcome:
     """Extract and chunk a page. Chunk ids follow from URL and content."""
-    return chunker.chunk((pages.document(event.body_as(ingest.PageCrawled), event),), event)
+    page = event.body_as(ingest.PageCrawled)
+    return chunker.chunk((pages.document(page, event),), event, page.purpose)
 
 
 def on_documents_submitted(event: Event, chunker: Chunker) -> Outcome:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -46,6 +47,7 @@ from sluice.contracts.event import (
     Retry,
 )
 from sluice.contracts.gate import GateDecided
+from sluice.contracts.ingest import CrawlDirected
 from sluice.ingest.circuit_breaker import FailureWindow
 from sluice.ledger.dead_letters.letter import subject_of
 from sluice.ledger.events.outbox import wake_ups_of
@@ -55,6 +57,7 @@ from sluice.otel.context import RUN_TRACEPARENT, current_traceparent, mark_faile
 from sluice.workers.broker.celery_app import POOLS
 from sluice.workers.context import Context
 from sluice.workers.handlers import HANDLERS
+from sluice.workers.page_handlers import links_left_out
 from sluice.workers.runtime.claims import Heartbeat, Isolation, counts_as_failure, stage_window
 from sluice.workers.runtime.observers import count_events, utc_now
 from sluice.workers.settings import DeliverySettings
@@ -246,11 +249,15 @@ def _settle_within_budget(
 
 
 def _without(left_out: Sequence[Next], outcome: Done, stage: Queue, why: str) -> Done:
+    links = [one.body for one in left_out if isinstance(one.body, CrawlDirected) and one.body.scope is not None]
     gaps = [
         Gap(stage=stage, subject=subject_of(emit.body), reason=errors.BudgetExhausted.code, detail=why)
         for emit in left_out
+        if not any(emit.body is one for one in links)
     ]
     kept = tuple(emit for emit in outcome.emits if not any(emit is one for one in left_out))
+    if links:
+        kept += (links_left_out(len(links), links[0].came_by[-1], why, "limit of the request, or the budget"),)
     return Done(kept, (*outcome.gaps, *gaps), outcome.spend)
 
 
@@ -399,7 +406,10 @@ def _record(claim: Claim, stage: Queue, handled: Handled, hop: Span) -> None:
         case Discard(why=why):
             facts = {"why": why}
         case Done(emits=emits, gaps=gaps):
-            facts = {"emitted": [emit.body.kind for emit in emits], "gaps": [gap.reason for gap in gaps]}
+            facts = {
+                "emitted": dict(Counter(emit.body.kind for emit in emits)),
+                "gaps": dict(Counter(gap.reason for gap in gaps)),
+            }
             for decided in (emit.body for emit in emits if isinstance(emit.body, GateDecided)):
                 facts |= {"plan": decided.plan, "vetoes": [veto.name for veto in decided.vetoes]}
     log.info(

@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from sluice.cli.agent.answers import path_in_words, print_paths, print_prompt, print_trust, shown_run
-from sluice.cli.command import FeedbackOutcome, Plan, Shown, SignalName, Strategy, alone, over_http, print_rows, table
+from sluice.cli.command import (
+    FeedbackOutcome,
+    PassageReason,
+    Plan,
+    Shown,
+    SignalName,
+    Strategy,
+    alone,
+    over_http,
+    print_rows,
+    table,
+)
 from sluice.cli.connection import follow, given, wrong
 from sluice.cli.output import console, error_console, marked, plain_text, say
 from sluice_client import SluiceClient, models
@@ -156,20 +167,23 @@ def feedback(
     rating: float | None = None,
     signal: SignalName = "task_satisfaction",
     used: list[str] | None = None,
+    bad: list[int] | None = None,
+    reason: PassageReason = "wrong",
     note: str = "",
     response: Path | None = None,
     file: Path | None = None,
 ) -> Shown:
     """Say what became of an answer: one run's, or in bulk from a file.
 
-    It counts once for each run and signal; the same again changes nothing.
+    It counts once for each run and signal, and once for each passage called bad; the same again changes nothing.
     """
     if (run_id is None) == (file is None):
         raise wrong("run_id", "give either a run or --file", "sluice feedback RUN --outcome success")
     if file is not None:
         return _take(client, _read("file", file, errors="replace").splitlines())
     said = given(rating=rating, response=_read("response", response) if response else None)
-    said |= {"outcome": outcome, "signal": signal, "chunk_ids_used": used or [], "note": note}
+    said |= {"outcome": outcome, "signal": signal, "chunk_ids_used": used or [], "note": "" if bad else note}
+    said |= given(passages=[{"citation": one, "reason": reason, "note": note} for one in bad] if bad else None)
     is_new = _give(client, run_id=run_id, **said)
     value = {"run_id": run_id, "status": "accepted" if is_new else "repeated"}
     return Shown(value, f"{'recorded' if is_new else 'was recorded before'}: {run_id}")

@@ -223,8 +223,8 @@ def tools(
         documents = list(counted(found, progress))
         if not documents:
             raise failures[0] if len(failures) == 1 else Unavailable(f"none of {len(servers)} servers listed its tools")
-        run_id = submit(context, checked_corpus(corpus), documents)
-        return wait_here(context, run_id, timeout, progress)
+        runs = submit(context, checked_corpus(corpus), documents, timeout)
+        return wait_here(context, runs, timeout, progress)
 
 
 def _given(commands: list[str], urls: list[str], name: str | None) -> Iterator[ToolServer]:

@@ -1,7 +1,8 @@
 """Fills a corpus: `ingest` reads files of this machine, `crawl` fetches pages. Both wait until all can be found.
 
 `crawl` speaks to the instance over HTTP. `ingest` opens its data directory, as files read on this machine count as the
-instance's own: a file keeps its id, its commit and its place in one run, however many there are.
+instance's own: a file keeps its id and its commit. Thousands of files are several runs: what broke off goes on from
+there when the command comes again.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -18,7 +20,7 @@ import typer
 
 from sluice.cli.agent.answers import print_run
 from sluice.cli.command import Render, Shown, on_disk, over_http
-from sluice.cli.connection import as_record, follow, given, goes_on, wrong
+from sluice.cli.connection import Record, as_record, follow, given, goes_on, wrong
 from sluice.cli.output import checked_corpus, error_console, marked, say, warn
 from sluice_client import SluiceClient
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 TELL_SECONDS = 5.0
 """Seconds between two lines of progress where the output is no terminal."""
+MOST_DOCUMENTS, MOST_CHARACTERS = 2_000, 16_000_000
+"""Documents that are submitted as one run."""
 UNCHANGED = "unchanged"
 SKIPS_NAMED = 10
 """Most skipped paths named one by one; a source tree has thousands."""
@@ -42,6 +46,7 @@ def ingest(
     corpus: str = "default",
     git: str | None = None,
     ref: str | None = None,
+    again: bool = False,
     timeout: float = 3_600.0,
     as_json: bool = False,
 ) -> Shown:
@@ -52,6 +57,8 @@ def ingest(
         raise typer.BadParameter("name files or a repository, not both")
     if git is None and ref is not None:
         raise typer.BadParameter("--ref needs --git")
+    if git is not None and again:
+        raise typer.BadParameter("--again is for files: of a repository what changed is read")
     from sluice.cli.session import begin_work
 
     begin_work(context)
@@ -59,18 +66,18 @@ def ingest(
         skipped, corpus = Skipped(progress, quiet=as_json), checked_corpus(corpus)
         if git is not None:
             return _ingest_repository(context, corpus, git, ref, timeout, progress, skipped)
-        from sluice.workers.service.contents import files_held
+        from sluice.workers.service.contents import files_held, nothing_held
         from sluice.workers.service.read_files import documents_in
 
-        keys, known = context.settings.trust.keys, files_held(context.readers, corpus)
+        keys, known = context.settings.trust.keys, nothing_held if again else files_held(context.readers, corpus)
         found = documents_in(paths or (), now=datetime.now(UTC), on_skip=skipped, keys=keys, known=known)
         documents = counted(found, progress)
         first = next(documents, None)
         if first is None and skipped.unchanged:
             told = f"{skipped.unchanged} files are in corpus {corpus} already, nothing has changed"
             return Shown({"status": "up_to_date", "corpus": corpus, "unchanged": skipped.unchanged}, told)
-        run_id = submit(context, corpus, chain([first], documents) if first is not None else ())
-        return wait_here(context, run_id, timeout, progress, skipped)
+        runs = submit(context, corpus, chain([first], documents) if first is not None else (), timeout)
+        return wait_here(context, runs, timeout, progress, skipped)
 
 
 def _ingest_repository(
@@ -88,10 +95,10 @@ def _ingest_repository(
         if first is None and not reading.removed:
             return Shown({"status": "up_to_date", "commit": sha}, f"{told}, nothing has changed")
         found = chain([first], documents) if first is not None else ()
-        run_id = submit(context, corpus, found, reading.removed)
+        runs = submit(context, corpus, found, timeout, reading.removed)
     if not progress.disable:
         warn(f"{told} unchanged, {len(reading.removed)} removed")
-    return wait_here(context, run_id, timeout, progress, skipped)
+    return wait_here(context, runs, timeout, progress, skipped)
 
 
 @over_http
@@ -117,7 +124,8 @@ def crawl(
         with session(as_json=as_json) as context:
             return explain(context, checked_corpus(corpus), urls[0], render, screenshot=screenshot)
     limits, how = given(max_pages=pages, max_depth=depth), given(render=render, screenshot=screenshot or None)
-    run_id = client.add_documents([{"url": url} for url in urls], corpus, limits=limits, **how).run_id
+    documents = [{"url": url} for url in urls]
+    run_id = client.add_documents(documents, corpus, create_corpus=True, limits=limits, **how).run_id
     with indexing_progress(quiet=as_json) as progress:
         return finish(follow(client, run_id, timeout), lambda: client.run(run_id), progress)
 
@@ -158,9 +166,6 @@ def indexing_progress(*, quiet: bool) -> Progress:
 
         told_at = time.monotonic()
 
-        def refresh(self) -> None:
-            """Draw nothing."""
-
         def stop(self) -> None:
             """End without the empty line that follows bars."""
             self.live.stop()
@@ -168,14 +173,6 @@ def indexing_progress(*, quiet: bool) -> Progress:
         def update(self, task_id: progress.TaskID, **fields: Any) -> None:
             """See `Progress`."""
             super().update(task_id, **fields)
-            self._tell(task_id)
-
-        def advance(self, task_id: progress.TaskID, advance: float = 1) -> None:
-            """See `Progress`."""
-            super().advance(task_id, advance)
-            self._tell(task_id)
-
-        def _tell(self, task_id: progress.TaskID) -> None:
             if self.disable or time.monotonic() - self.told_at < TELL_SECONDS:
                 return
             self.told_at, task = time.monotonic(), self._tasks[task_id]
@@ -199,28 +196,60 @@ def counted(documents: Iterable[Document], progress: Progress) -> Iterator[Docum
     task = progress.add_task("reading", total=None)
     for document in documents:
         yield document
-        progress.advance(task)
+        progress.update(task, advance=1)
     progress.update(task, total=progress.tasks[task].completed)
 
 
-def submit(context: Context, corpus: str, documents: Iterable[Document], removed: Sequence[str] = ()) -> str:
-    """Record the documents as a run of the opened instance; return its id."""
+def submit(
+    context: Context, corpus: str, documents: Iterable[Document], timeout_seconds: float, removed: Sequence[str] = ()
+) -> list[str]:
+    """Record the documents as runs of the opened instance, a portion each, and return their ids.
+
+    What breaks off keeps the portions before. A portion for which the queues have no room waits for it.
+    """
+    from sluice.text.batches import in_batches
+
+    runs, deadline = list[str](), time.monotonic() + timeout_seconds
+    for portion in in_batches(documents, lambda one: one.size, most_items=MOST_DOCUMENTS, most_size=MOST_CHARACTERS):
+        with goes_on(runs[-1]) if runs else nullcontext():
+            runs.append(_submit_one(context, corpus, portion, () if runs else removed, deadline if runs else 0.0))
+    return runs or [_submit_one(context, corpus, (), removed, 0.0)]
+
+
+def _submit_one(
+    context: Context, corpus: str, documents: Sequence[Document], removed: Sequence[str], deadline: float
+) -> str:
+    from sluice.contracts.errors import Overloaded
     from sluice.otel.context import span
     from sluice.workers.service.service import Service
 
-    with span("sluice ingest", kind="client"):
-        return Service(context).ingest(corpus, documents, removed).run_id
+    while True:
+        try:
+            with span("sluice ingest", kind="client"):
+                return Service(context).ingest(corpus, documents, removed).run_id
+        except Overloaded as error:
+            if time.monotonic() + error.retry_after_seconds > deadline:
+                raise
+            time.sleep(error.retry_after_seconds)
 
 
 def wait_here(
-    context: Context, run_id: str, timeout_seconds: float, progress: Progress, skipped: Skipped | None = None
+    context: Context, runs: Sequence[str], timeout_seconds: float, progress: Progress, skipped: Skipped | None = None
 ) -> Shown:
-    """Wait as `finish` does, for a run of the opened instance."""
+    """Wait as `finish` does, for runs of the opened instance."""
     from sluice.cli.session import follow
 
-    with goes_on(run_id):
-        events = follow(context, run_id, timeout_seconds)
-        return finish(events, lambda: as_record(context.ledger.run(run_id)), progress, skipped)
+    deadline = time.monotonic() + timeout_seconds
+
+    def view_of_all() -> Any:
+        views = [context.ledger.run(run_id) for run_id in runs]
+        one = next((view for view in views if view.status != "finished"), views[-1])
+        missing = tuple(gap for view in views for gap in view.missing)
+        return Record(as_record(one.model_copy(update={"missing": missing})), run_ids=list(runs))
+
+    with goes_on(runs[-1]):
+        events = (event for run_id in runs for event in follow(context, run_id, deadline - time.monotonic()))
+        return finish(events, view_of_all, progress, skipped)
 
 
 def finish(

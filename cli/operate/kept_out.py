@@ -115,6 +115,7 @@ def forget(
     run: str | None = None,
     submitted_by: str | None = None,
     filters: str | None = None,
+    where: str | None = None,
     keep_out: bool = True,
     prove: bool = False,
     dry_run: bool = False,
@@ -126,15 +127,15 @@ def forget(
 ) -> Shown:
     """Remove documents with every trace of them, and keep them out.
 
-    Name them by one of --url, --url-prefix, --document, --run, --submitted-by and --filters. They leave the served
-    generation, every older one, the journal, known pages, stored pages and the quarantine.
+    Name them by one of --url, --url-prefix, --document, --run, --submitted-by, --where and --filters. They leave the
+    served generation, every older one, the journal, known pages, stored pages, exports and the quarantine.
     """
     if list_entries:
         return _entries(client.forgotten().data)
     if allow is not None:
         return _entries([client.let_in(allow, note)])
     named = given(url=url, url_prefix=url_prefix, document_id=document, run_id=run, submitted_by=submitted_by)
-    request = named | given(filters=_filters(filters)) | {"keep_out": keep_out, "note": note}
+    request = named | given(filters=_filters(filters), where=where) | {"keep_out": keep_out, "note": note}
     if prove:
         return _proof(client.prove_forgotten(corpus, **request))
     meant = client.count_forgettable(corpus, **request).documents

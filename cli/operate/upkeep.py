@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from typing import cast
 from sluice.cli.command import Shown, ahead, alone, chosen, needed, on_disk, print_shown, table
 from sluice.cli.output import configured, print_table, say
 from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.operations.transfer import ARTEFACTS
 from sluice.disk.durable import lock_file
 from sluice.ledger.database import Database
 from sluice.ledger.retention import Pruning
@@ -47,11 +49,9 @@ def keys(
     if action == "revoke":
         changed = known.revoke(needed("NAME", name, action))
         return Shown({"id": name, "revoked": changed}, f"{name} {'is revoked' if changed else 'was revoked before'}")
-    fields = ("id", "name", "role", "corpora", "created_at", "expires_at", "revoked_at", "requests_per_minute")
-    found = [{field: getattr(key, field) for field in fields} for key in known.list()]
     return table(
         "keys",
-        found,
+        known.list(),
         "id name role corpora created=created_at ends=expires_at revoked=revoked_at rate=requests_per_minute",
     )
 
@@ -124,12 +124,18 @@ def _migrated(migration: Migration, *, dry_run: bool) -> str:
 
 @alone
 def prune(before: datetime, dry_run: bool = False) -> Shown:
-    """Remove runs that ended long ago from the ledger."""
-    with closing(Database(configured().ledger_location)) as database:
+    """Remove runs that ended long ago from the ledger, and old exports of corpora."""
+    settings = configured()
+    with closing(Database(settings.ledger_location)) as database:
         with database.installing() as connection:
             install(connection)
         pruning = Pruning(database)
         found = asdict(pruning.count(before) if dry_run else pruning.prune(before, getpass.getuser()))
+    files = (settings.data_dir / ARTEFACTS).glob("*")
+    old = [path for path in files if path.stat().st_mtime < before.timestamp()]
+    for path in () if dry_run else old:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    found["artefacts"] = len(old)
 
     def draw() -> None:
         say(f"what ended before {before:%Y-%m-%d %H:%M} UTC {'would go' if dry_run else 'is gone'}:")

@@ -59,14 +59,11 @@ def webhooks(
         return Shown(client.change_webhook(webhook_id, **asked), f"{webhook_id} is changed")
     found = client.webhook_deliveries(webhook_id, limit=limit, cursor=cursor)
     attempted = "id type run=run_id status attempts answered=http_status ms=milliseconds"
-    return table("deliveries", found, attempted, ("error", _error), "created=created_at next=next_attempt_at")
+    error = ("error", lambda one: one.error or (one.answer if one.status != "delivered" else ""))
+    return table("deliveries", found, attempted, error, "created=created_at next=next_attempt_at")
 
 
 def _state(one: models.Webhook) -> str:
     if one.disabled_at:
         return f"disabled: {one.disabled_because}"
     return f"{one.failures} failures in a row since {one.failing_since:%Y-%m-%d %H:%M}" if one.failures else "well"
-
-
-def _error(one: models.WebhookDelivery) -> str:
-    return one.error or (one.answer or "" if one.status != "delivered" else "")

@@ -246,7 +246,7 @@ class LiveServer:
     def add_documents(self, documents: Sequence[SubmittedDocument], corpus: str) -> RunAccepted:
         """Submit documents."""
         handed_in = [one.model_dump(mode="json", exclude_unset=True) for one in documents]
-        return _answered(RunAccepted, lambda: self._client.add_documents(handed_in, corpus))
+        return _answered(RunAccepted, lambda: self._client.add_documents(handed_in, corpus, create_corpus=True))
 
     def run(self, run_id: str) -> RunView:
         """Return the state of a run."""

@@ -103,11 +103,15 @@ class LearningResult(Value):
     run: RunAccepted | None = None
 
 
+Pair = Annotated[tuple[LearningId, LearningId], Field(json_schema_extra={"items": {"type": "string"}})]
+"""`items` is for readers of schemas that know no `prefixItems`."""
+
+
 class Learnings(Value):
     """Learnings of a feature, newest last; `conflicts` are the undecided pairs."""
 
     learnings: tuple[FeatureLearning, ...]
-    conflicts: tuple[tuple[LearningId, LearningId], ...] = ()
+    conflicts: tuple[Pair, ...] = ()
     to_review: Annotated[tuple[LearningId, ...], Field(exclude_if=is_empty)] = ()
     """Those that look like harmful advice and that nobody has reviewed: prompts mark them."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sluice.contracts.base import CorpusName, Moment, Value, is_none
 from sluice.contracts.document import Scalar
@@ -39,6 +39,12 @@ class CorpusPatch(Value):
     search: bool | None = None
     crawl: bool | None = None
     sources: Annotated[tuple[Source, ...] | None, Field(max_length=1_000)] = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> CorpusPatch:
+        if not self.model_fields_set:
+            raise ValueError(f"names no setting: one of {', '.join(CorpusPatch.model_fields)}")
+        return self
 
 
 class CorpusPolicyView(Value):
@@ -139,7 +145,7 @@ class DocumentCount(Value):
 class DocumentPatch(Value):
     """`PATCH /v1/documents/{id}`: a JSON merge patch (RFC 7396). null removes a value of `metadata`."""
 
-    metadata: dict[Annotated[str, Field(min_length=1, max_length=190)], Scalar | None]
+    metadata: Annotated[dict[Annotated[str, Field(min_length=1, max_length=190)], Scalar | None], Field(min_length=1)]
 
 
 class BatchStatus(Value):

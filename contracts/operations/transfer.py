@@ -14,7 +14,11 @@ from sluice.contracts.base import CorpusName, Moment, Sha256, Value
 from sluice.contracts.event import Body
 
 MANIFEST, DOCUMENTS, VECTORS = "manifest.json", "documents.jsonl.zst", "vectors.f32.zst"
-ArtefactId = Annotated[str, Field(pattern=r"^art_[0-9a-f]{24}$")]
+ARTEFACTS = "artefacts"
+"""The folder of the data directory that holds exported and uploaded corpora. `sluice prune` removes old ones."""
+UPLOADED = "upl_"
+"""The beginning of ids of what was uploaded; those of this instance's own exports begin with `art_`."""
+ArtefactId = Annotated[str, Field(pattern=r"^(art|upl)_[0-9a-f]{24}$")]
 
 
 class ExportManifest(Value):
@@ -48,14 +52,14 @@ class CorpusExported(Body):
 
 
 class ImportDirected(Body, queue="index"):
-    """Write the documents of an artefact to the corpus, with their vectors."""
+    """Write the documents of an artefact to the corpus, with their vectors if they may be used."""
 
     artefact_id: ArtefactId
     manifest: ExportManifest
 
 
 class ImportRequest(Value):
-    """`POST /v1/corpora/{corpus}/import`: from an artefact of this instance, exported or uploaded."""
+    """`POST /v1/corpora/{corpus}/import`: from an artefact that this instance exported, or that was uploaded."""
 
     artefact_id: ArtefactId
 
@@ -63,6 +67,6 @@ class ImportRequest(Value):
 class Artefact(Value):
     """A file of the instance under `/v1/artefacts/{id}`."""
 
-    id: str
+    id: ArtefactId
     bytes: int
     manifest: ExportManifest

@@ -31,9 +31,6 @@ TEST: Literal["webhook.test"] = "webhook.test"
 DeliveryStatus = Literal["pending", "delivered", "failed"]
 """`failed`: it was tried as often as it may be. It can be replayed."""
 
-MOST_BODY_BYTES = 20_000
-MOST_REPLAYED_AT_ONCE = 10_000
-
 WebhookUrl = Annotated[str, Field(min_length=1, max_length=2_048)]
 HookTypes = Annotated[tuple[HookType, ...], Field(min_length=1, max_length=16)]
 HookCorpora = Annotated[tuple[CorpusName, ...], Field(max_length=100)]
@@ -67,6 +64,7 @@ class Webhook(Value):
 
     id: str
     url: str
+    """Secrets in its query are masked."""
     types: tuple[str, ...]
     corpora: tuple[str, ...]
     """Empty: of every corpus."""
@@ -143,9 +141,3 @@ class Redelivered(Value):
     """Number of deliveries that will be sent again; at most 10,000 at once, the oldest first."""
 
     replayed: int
-
-
-class HookTestSent(Value):
-    """The id of a test's delivery."""
-
-    id: str

@@ -9,7 +9,7 @@ included.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -73,8 +73,9 @@ class IndexReader(CorpusReader[View]):
         verify_on_open: bool = True,
         reload_timeout_seconds: float = RELOAD_TIMEOUT_SECONDS,
         graph: GraphArm | None = None,
+        doubts: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        super().__init__(corpus, settings, reranker, trust, clock, reload_timeout_seconds)
+        super().__init__(corpus, settings, reranker, trust, clock, reload_timeout_seconds, doubts)
         self._graph = graph
         self._latest_candidates = LatestCandidates()
         self._layout = CorpusLayout(root, corpus)

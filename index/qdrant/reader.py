@@ -9,7 +9,7 @@ Qdrant retrieves candidates; all later steps are the same code as for a local co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter, itemgetter
@@ -259,8 +259,9 @@ class QdrantReader(CorpusReader[QdrantView]):
         trust: TrustScorer | None = None,
         clock: Callable[[], datetime] = utc_now,
         reload_timeout_seconds: float = RELOAD_TIMEOUT_SECONDS,
+        doubts: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        super().__init__(corpus, settings, reranker, trust, clock, reload_timeout_seconds)
+        super().__init__(corpus, settings, reranker, trust, clock, reload_timeout_seconds, doubts)
         self._collection = collection
 
     def close(self) -> None:

@@ -17,8 +17,8 @@ Equal texts need no signature. A signature costs 30 µs and is kept, so that com
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Literal, Protocol
@@ -97,6 +97,7 @@ MOST_CANDIDATES = 1_000
 
 Reason = Literal["guard", "trust", "duplicates", "domain"]
 """Reason for dropping a candidate."""
+Read = tuple[Candidate, DocumentFacts, Chunk]
 CLEARLY_MORE_TRUST = 0.1
 """Difference of trust from which the less trusted of two copies is dropped: more than four months of age cost."""
 
@@ -126,6 +127,8 @@ class SelectedCandidate:
     rerank_score: float | None = None
     is_echo: bool = False
     """Whether it merely repeats the question: such candidates stay behind all others."""
+    doubt: float = 0.0
+    """The share that its scores lose for what callers say against it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -154,16 +157,22 @@ def select_candidates(
     distinct = DistinctTexts(ranking.duplicate_threshold(query))
     cap, sources = ranking.max_per_domain(query), Counter[str]()
     wanted = len(ranked) if ranking.diversity(query) else max(query.top_k, ranking.rerank_depth(query))
-    for candidate, facts, chunk, is_echo in _read_echoes_last(source, query.query, ranked):
+    doubts = ranking.doubts()
+    read: Iterator[Read] = ((one, *source.read(one.number)) for one in ranked)
+    if doubts:
+        read = _lower_doubted(read, doubts)
+    for candidate, facts, chunk, is_echo in _echoes_last(query.query, read):
         selection.echo_count += is_echo
         if is_blocked(chunk):
             selection.dropped["guard"] += 1
             continue
         trust = ranking.trust.score(facts.url, facts.provenance, chunk.chunk_id, now) if ranking.trust else None
+        if trust and (doubt := doubts.get(chunk.chunk_id, 0.0)):
+            trust = trust.lowered(doubt)
         if trust and trust.score < query.trust_threshold:
             selection.dropped["trust"] += 1
             continue
-        one = SelectedCandidate(candidate, facts, chunk, trust, is_echo=is_echo)
+        one = SelectedCandidate(candidate, facts, chunk, trust, is_echo=is_echo, doubt=doubts.get(chunk.chunk_id, 0.0))
         if (duplicate := distinct.find_duplicate(chunk.text)) is not None:
             selected[duplicate] = _join_copies(selected[duplicate], one)
             selection.dropped["duplicates"] += 1
@@ -196,14 +205,26 @@ def is_blocked(chunk: Chunk) -> bool:
     return chunk.checksum != sha256_text(chunk.text)
 
 
-def _read_echoes_last(
-    source: ChunkSource, question: str, ranked: Sequence[Candidate]
-) -> Iterator[tuple[Candidate, DocumentFacts, Chunk, bool]]:
+def _lower_doubted(read: Iterable[Read], doubts: Mapping[str, float]) -> Iterator[Read]:
+    """Yield the candidates by their fused scores, of which doubted ones lose a share. Reads no further than needed."""
+    held: list[Read] = []
+    for candidate, facts, chunk in read:
+        while held and held[0][0].fused_score >= candidate.fused_score:
+            yield held.pop(0)
+        if doubt := doubts.get(chunk.chunk_id):
+            score = candidate.fused_score - doubt * abs(candidate.fused_score)
+            held.append((replace(candidate, fused_score=score), facts, chunk))
+            held.sort(key=lambda one: -one[0].fused_score)
+        else:
+            yield candidate, facts, chunk
+    yield from held
+
+
+def _echoes_last(question: str, read: Iterable[Read]) -> Iterator[tuple[Candidate, DocumentFacts, Chunk, bool]]:
     """Yield the candidates in their order, with those that merely repeat the question after all others."""
     detector = EchoDetector(question)
     echoes: list[tuple[Candidate, DocumentFacts, Chunk, bool]] = []
-    for candidate in ranked:
-        facts, chunk = source.read(candidate.number)
+    for candidate, facts, chunk in read:
         if detector.is_echo(chunk.text, chunk.language or facts.language):
             echoes.append((candidate, facts, chunk, True))
         else:
@@ -226,6 +247,8 @@ class Ranking:
     """None where every source is trusted fully."""
     reranker: Reranker | None = None
     """None where the order of fusion stays."""
+    doubts: Callable[[], Mapping[str, float]] = dict
+    """Returns the doubt of each passage that callers speak against, by the chunk's id."""
 
     def trusts(self, facts: DocumentFacts, chunk: Chunk, now: datetime, threshold: float) -> bool:
         """Return whether the source of a chunk is trusted at least by `threshold`."""

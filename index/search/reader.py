@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
@@ -88,11 +88,13 @@ class CorpusReader(ABC, Generic[SomeView]):
         trust: TrustScorer | None = None,
         clock: Callable[[], datetime] = utc_now,
         reload_timeout_seconds: float = RELOAD_TIMEOUT_SECONDS,
+        doubts: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
+        """`doubts` returns the doubt of each passage that callers speak against, by the chunk's id."""
         self._corpus = corpus
         self._settings = settings
         self._reload_timeout_seconds = reload_timeout_seconds
-        self._ranking = Ranking(settings, trust, reranker)
+        self._ranking = Ranking(settings, trust, reranker, doubts)
         self._clock = clock
         self._pinned: tuple[SomeView | None] | None = None
 

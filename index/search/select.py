@@ -91,7 +91,8 @@ def _rerank(
 ) -> tuple[Sequence[SelectedCandidate], dict[str, object]]:
     """Put the best candidates in the reranker's order, before the others; keep the order where it fails.
 
-    Return them with the outcome, as fields of `RetrievalMetadata`.
+    Return them with the outcome, as fields of `RetrievalMetadata`. What callers speak against loses a share of the
+    largest score, whatever the scale of the scores is.
     """
     depth = min(ranking.rerank_depth(query), sum(not one.is_echo for one in candidates))
     seen, others = candidates[:depth], candidates[depth:]
@@ -105,6 +106,11 @@ def _rerank(
     first = [seen[chunk.rank - 1] for chunk in ordered]
     for one, chunk in zip(first, ordered, strict=True):
         one.rerank_score = chunk.rerank_score
+    if any(one.doubt for one in first):
+        largest = max(abs(one.rerank_score or 0.0) for one in first)
+        for one in first:
+            one.rerank_score = (one.rerank_score or 0.0) - one.doubt * largest
+        first.sort(key=lambda one: -(one.rerank_score or 0.0))
     return [*first, *others], {"reranked": True, "rerank_asked": True}
 
 

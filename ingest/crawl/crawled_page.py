@@ -72,6 +72,7 @@ class CrawledPage:
             provider=self.directed.provider,
             unarchived_by=unarchived_by,
             screenshot=screenshot,
+            purpose=self.directed.purpose,
         )
 
 

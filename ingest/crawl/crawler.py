@@ -114,14 +114,20 @@ def directions_from(
     `page_url` is the page's final address, which may differ from the directed one.
 
     What the page behind `directed` has `spent` is subtracted from its allowance; the rest is divided, the first links
-    getting the remainder. At the last level each child gets one page.
+    getting the remainder. At the last level each child gets one page. In the crawl of a site each link gets as much as
+    this page had, and the ledger has the last word on how many there are.
     """
+    came_by = (*directed.came_by, page_url or directed.url)
+    if directed.scope is not None:
+        if directed.depth >= directed.max_depth:
+            return ()
+        deeper = {"depth": directed.depth + 1, "came_by": came_by}
+        return tuple(directed.model_copy(update={"url": link, **deeper}) for link in links)
     left = directed.allowance.less(spent)
     fitting = left.pages_that_fit()
     count = min(len(links), fitting)
     if count <= 0 or directed.depth >= directed.max_depth:
         return ()
-    came_by = (*directed.came_by, page_url or directed.url)
     is_last = directed.depth + 1 >= directed.max_depth
     pages = [1] * count if is_last else shares(fitting, count)
     return tuple(

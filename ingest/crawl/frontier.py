@@ -1,9 +1,9 @@
 """Orders a page's links: those of its own site that share words with the question first; avoids traps.
 
-The order, by these criteria in turn: the same site before others; more of the question's words in a link's text
-or path; a higher priority, then a later date, in a sitemap; fewer path segments before more; else the order of the
-page. Promises: no link is invented and none stands twice; traps are reported separately, with the
-reason; hosts of other sites get a few links each, whatever the page repeats.
+The order, by these criteria in turn: the same site before others; pages that callers call bad last; more of the
+question's words in a link's text or path; a higher priority, then a later date, in a sitemap; fewer path segments
+before more; else the order of the page. Promises: no link is invented and none stands twice; traps are reported
+separately, with the reason; hosts of other sites get a few links each, whatever the page repeats.
 
 `why_trap` recognises endless addresses (calendars, counters, sessions, sortings, paths that grow) by their
 form, and by the addresses that led there if a form alone proves nothing: a calendar's first page may be worth
@@ -18,10 +18,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, unquote_plus, urlsplit
 
-from sluice.contracts.ingest import PageLink
+from sluice.contracts.ingest import CrawlScope, PageLink
+from sluice.contracts.learning.passages import DOUBTED
 from sluice.ingest.crawl.sitemap import SitemapUrl
 from sluice.ingest.url import host_of, site_of
 from sluice.text.pattern_file import PatternFile
@@ -62,11 +64,13 @@ def ranked(
     query: str | None,
     known: Mapping[str, SitemapUrl] = {},
     came_by: tuple[str, ...] = (),
+    doubts: Mapping[str, float] = {},
 ) -> Frontier:
     """Rank the links of the page at `page_url` in the order in which to follow them.
 
     `query` is the search query, if there is one. `known` holds the sitemap entries of the site, by canonical address.
-    `came_by` are the addresses that led to the page, the first one first.
+    `came_by` are the addresses that led to the page, the first one first. `doubts` are the shares, by URL and by host,
+    that what callers say against pages takes from their priority; much doubted pages come after the others of a site.
     """
     texts: dict[str, str] = {}
     for link in links:
@@ -74,22 +78,49 @@ def ranked(
             texts[link.url] = link.text
     way, site, asked = (*came_by, page_url), site_of(page_url), _words(query or "")
     traps = {url: trap for url in texts if (trap := why_trap(url, way))}
-    worth = {url: _worth(url, text, site, asked, known.get(url)) for url, text in texts.items() if url not in traps}
+    worth = {
+        url: _worth(url, text, site, asked, known.get(url), doubts) for url, text in texts.items() if url not in traps
+    }
     order = sorted(worth, key=worth.__getitem__)
     left_out = tuple(LeftOut(url, trap) for url, trap in traps.items())
     return Frontier(tuple(_few_of_others(order, site)), left_out)
 
 
+def is_in_scope(scope: CrawlScope, url: str, *, is_start: bool = False) -> bool:
+    """Return whether the crawl of a site may take in the page at `url`; the page that it starts at needs no pattern.
+
+    Patterns are compared in time in proportion to their length times the address's: `fnmatch` never goes back.
+    """
+    if scope.reach != "any":
+        compared = site_of if scope.reach == "site" else _host_and_port
+        if compared(url) != compared(scope.start):
+            return False
+    if is_start:
+        return True
+    path = unquote(urlsplit(url).path)
+
+    def is_one_of(patterns: tuple[str, ...]) -> bool:
+        return any(fnmatchcase(url if one.startswith("http") else path, one) for one in patterns)
+
+    return not is_one_of(scope.exclude) and (not scope.include or is_one_of(scope.include))
+
+
+def _host_and_port(url: str) -> str:
+    return urlsplit(url).netloc
+
+
 def _worth(
-    url: str, text: str, site: str, asked: frozenset[str], told: SitemapUrl | None
-) -> tuple[bool, int, float, float, int]:
+    url: str, text: str, site: str, asked: frozenset[str], told: SitemapUrl | None, doubts: Mapping[str, float]
+) -> tuple[bool, bool, int, float, float, int]:
     """Return the sort key of a link; lower comes first."""
     parts = urlsplit(url)
     path = unquote(parts.path)
     hits = len(asked & _words(f"{text} {path}")) if asked else 0
     priority = told.priority if told and told.priority is not None else USUAL_PRIORITY
     changed = told.last_modified.timestamp() if told and told.last_modified else 0.0
-    return site_of(url) != site, -hits, -priority, -changed, path.strip("/").count("/")
+    doubt = doubts.get(url, 0.0)
+    priority *= 1.0 - max(doubt, doubts.get(host_of(url), 0.0) if doubts else 0.0)
+    return site_of(url) != site, doubt >= DOUBTED, -hits, -priority, -changed, path.strip("/").count("/")
 
 
 def _few_of_others(order: Iterable[str], site: str) -> Iterable[str]:

@@ -18,7 +18,7 @@ from sluice.contracts.ingest import HostCounts, PageLink, RememberedPage
 from sluice.ingest.browser.page import Rendered, RenderLimits
 from sluice.ingest.circuit_breaker import CircuitOpen
 from sluice.ingest.crawl.crawled_page import CrawledPage, UnchangedPage
-from sluice.ingest.crawl.frontier import ranked
+from sluice.ingest.crawl.frontier import is_in_scope, ranked
 from sluice.ingest.crawl.page_scan import PageFacts, browser_helped
 from sluice.ingest.crawl.page_visit import PageVisit, ReadPage
 from sluice.ingest.crawl.sitemap import SitemapUrl
@@ -57,8 +57,8 @@ def crawl_page(visit: PageVisit) -> CrawledPage | UnchangedPage:
 
 
 def _known(visit: PageVisit) -> RememberedPage | None:
-    """Return the corpus's record of the page, so that it is fetched again only if it changed."""
-    memory = visit.context.known_pages
+    """Return the corpus's record of the page, so that only a changed one is fetched; None for a page to show."""
+    memory = visit.context.known_pages if visit.directed.purpose in ("index", "map") else None
     return memory.recall(visit.corpus, visit.url) if memory is not None else None
 
 
@@ -129,17 +129,19 @@ def _is_as_it_was(read: ReadPage, known: RememberedPage) -> bool:
 
 def _links_to_follow(visit: PageVisit, links: tuple[PageLink, ...], page_url: str) -> tuple[str, ...]:
     """Return the links to follow, the best first; none if the directive leads no further."""
-    directed = visit.directed
-    if directed.depth >= directed.max_depth or directed.page_allowance < 2:
+    directed, scope = visit.directed, visit.directed.scope
+    if directed.depth >= directed.max_depth or (scope is None and directed.page_allowance < 2):
         visit.note("links", f"{len(links)} found, none followed: the directive ends here")
         return ()
     listed = _sitemap_urls(visit, page_url)
+    found = (*links, *map(PageLink, listed))
     frontier = ranked(
-        (*links, *map(PageLink, listed)),
+        found if scope is None else (one for one in found if is_in_scope(scope, one.url)),
         page_url=page_url,
         query=directed.search_query,
         known=listed,
         came_by=directed.came_by,
+        doubts=visit.context.doubts(visit.corpus),
     )
     for left_out in frontier.left_out:
         visit.note("trap", f"{left_out.url}: {left_out.trap}")
@@ -167,7 +169,11 @@ def _sitemap_urls(visit: PageVisit, page_url: str) -> Mapping[str, SitemapUrl]:
         return {}
     attempt = visit.attempt()
     found = visit.context.site_maps.of(
-        page_url, proxy_url=visit.egress_grant.url, pre_request=attempt.pre_request, deadline=visit.deadline
+        page_url,
+        proxy_url=visit.egress_grant.url,
+        pre_request=attempt.pre_request,
+        deadline=visit.deadline,
+        guess=visit.directed.scope is not None,
     )
     attempt.ended(failed=False)
     visit.note("sitemap", f"{len(found)} addresses")

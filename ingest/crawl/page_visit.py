@@ -6,7 +6,7 @@ the next requests to it; spending is counted even if the page fails, since a pag
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -113,6 +113,8 @@ class CrawlContext:
     known_pages: KnownPages | None = None
     host_memory: HostMemory | None = None
     host_stats: HostStats | None = None
+    doubts: Callable[[str], Mapping[str, float]] = lambda corpus: {}
+    """Returns what callers say against a corpus's pages: shares by URL and by host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +215,10 @@ class PageVisit:
         return ReadPage(page, facts, directives)
 
     def require_indexable(self, directives: Directives, url: str, *, rendered: bool = False) -> None:
-        """Raise NoIndex if the directives of the page at `url` say so."""
+        """Raise NoIndex if the directives of the page at `url` say so, unless its links alone are wanted."""
         told = [name for name in ("noindex", "nofollow", "noarchive", "nosnippet") if getattr(directives, name)]
         self.note("directives", ", ".join(told) or "none for us")
-        if directives.noindex:
+        if directives.noindex and self.directed.purpose != "map":
             raise NoIndex(self.url, url, rendered=rendered)
 
     # Costs.

@@ -4,8 +4,9 @@ Promises: only addresses of the sitemap's own site, each once and in canonical f
 50 MB of it, the protocol's limits; no tree is built, no entity is replaced and nothing else is loaded, so that a file
 costs time in proportion to its length and hardly any memory. A file that is not a sitemap counts as an empty one.
 
-`SiteMaps` reads the maps of each crawled site once an hour: only those that its robots.txt names, as politely as its
-pages, and in at most half of the page's remaining time. A map that cannot be fetched counts as empty.
+`SiteMaps` reads the maps of each crawled site once an hour: those that its robots.txt names, or where a whole site is
+crawled and it names none, `/sitemap.xml`; as politely as its pages, and in at most half of the page's remaining time. A
+map that cannot be fetched counts as empty.
 """
 
 from __future__ import annotations
@@ -258,19 +259,22 @@ class SiteMaps:
         self._fetcher = fetcher
         self._robots = robots
         self._clock = clock
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, bool], _Kept] = OrderedDict()
         self._guard = threading.Lock()
 
     def of(
-        self, url: str, *, proxy_url: str, pre_request: Callable[[str], None], deadline: Deadline
+        self, url: str, *, proxy_url: str, pre_request: Callable[[str], None], deadline: Deadline, guess: bool = False
     ) -> Mapping[str, SitemapUrl]:
-        """Return the pages in the maps of `url`'s site, by canonical address; `pre_request` precedes each request."""
-        origin = origin_of(url)
+        """Return the pages in the maps of `url`'s site, by canonical address; `pre_request` precedes each request.
+        `guess`: look for a map at its usual place where the site names none."""
+        origin = origin_of(url), guess
         with self._guard:
             kept = self._kept.get(origin)
             if kept is not None and kept.until > self._clock():
                 return kept.urls
         named = self._robots.sitemaps(url, deadline)
+        if guess and not named:
+            named = (normalise_url("/sitemap.xml", base=url),)
         urls = self._read(named, proxy_url, pre_request, deadline) if named else {}
         with self._guard:
             self._kept[origin] = _Kept(urls, self._clock() + KEPT_SECONDS)

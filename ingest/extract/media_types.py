@@ -86,6 +86,11 @@ def code_language(media_type: str, path: str | None = None) -> str | None:
     return _language_of_name(path) if kind in _GENERIC else None
 
 
+def code_languages() -> tuple[str, ...]:
+    """Return the names of the programming languages that files are known to be in."""
+    return tuple(sorted({*_known()["code"].values(), *_known()["code_types"].values()}))
+
+
 def is_textual(kind: str) -> bool:
     """Return whether the bare type `kind` can be read as text; a picture cannot, even if it is written as XML."""
     is_text = kind.startswith("text/") or kind.endswith(("+xml", "+json")) or kind in (JSON, XML, LINES_OF_JSON)

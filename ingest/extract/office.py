@@ -42,15 +42,15 @@ def extract_office(body: bytes, kind: str) -> Extracted:
     bounds = Bounds(CPU_SECONDS, ADDRESS_SPACE_BYTES)
     answer = read_jailed(OFFICE[kind], "office_child", body, bounds, kind, bounds.most_chars)
     read = [extract_markdown(part["text"].replace("\f", "\n")) for part in answer["parts"]]
-    texts = [one.text.strip("\n") for one in read]
-    starts = list(accumulate((len(text) + len(PART_BREAK) for text in texts), initial=0))
-    cut = [len(one.text) - len(one.text.lstrip("\n")) for one in read]
+    texts = [one.text.rstrip("\n") for one in read]
+    starts = accumulate((len(text) + len(PART_BREAK) for text in texts), initial=0)
+    placed = list(zip(starts, read, answer["parts"], strict=False))
     links = tuple(
-        LinkedWords(link.start - left + start, link.end - left + start, link.url)
-        for one, start, left in zip(read, starts, cut, strict=False)
+        LinkedWords(link.start + start, link.end + start, link.url)
+        for start, one, _ in placed
         for link in one.linked_words
     )
-    names = [(start, part["name"]) for start, part in zip(starts, answer["parts"], strict=False) if part["name"]]
+    names = [(start, part["name"]) for start, _, part in placed if part["name"] and part["text"]]
     first = read[0] if read and not names else None
     return Extracted(
         text=PART_BREAK.join(texts) if any(map(str.strip, texts)) else "",

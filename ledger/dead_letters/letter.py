@@ -34,7 +34,7 @@ from sluice.ledger.events.reservations import Balance, spend_in, today
 from sluice.ledger.runs import take
 from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters, events, moment, runs
 from sluice.ledger.transaction import Transaction
-from sluice.ledger.webhooks.outgoing import note, parked
+from sluice.ledger.webhooks.outgoing import note_parked
 from sluice.otel.context import current_traceparent, span
 from sluice.otel.logs import redact_text
 
@@ -66,7 +66,7 @@ def park(
         connection.update(dead_letters, {"id": known.id}, facts)
     else:
         connection.insert(dead_letters, letter | facts)
-    note(connection, parked(run, {"kind": row.kind, **letter, **facts}), now)
+    note_parked(connection, run, {"kind": row.kind, **letter, **facts}, now)
     subject = row.kind if event is None else subject_of(event.body)
     gap = Gap(stage=row.queue, subject=subject, reason=verdict.reason, detail=facts["message"])
     return write(connection, run, [Entry(make(GapFound(gap=gap)))], now)

@@ -46,8 +46,7 @@ from sluice.ledger.dead_letters.query import LetterReader
 from sluice.ledger.runs import take
 from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters
 from sluice.ledger.transaction import Transaction
-from sluice.ledger.webhooks.outgoing import note
-from sluice.ledger.webhooks.outgoing import parked as parked_message
+from sluice.ledger.webhooks.outgoing import note_parked
 from sluice.otel.context import current_traceparent
 
 __all__ = ["MAX_REPLAYS", "DeadLetters"]
@@ -99,7 +98,7 @@ class DeadLetters(LetterReader):
         letter |= {"deliveries": 1, "worker": worker, "traceparent": current_traceparent()}
         with self._database.writing() as connection:
             connection.insert(dead_letters, letter)
-            note(connection, parked_message(None, letter), now)
+            note_parked(connection, None, letter, now)
         return str(letter["id"])
 
     def replay(self, letter_id: str, operator: str, *, force: bool = False, note: str = "") -> Event:

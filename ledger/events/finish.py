@@ -22,7 +22,7 @@ from sqlalchemy import bindparam, func, select, update
 from sluice.contracts.event import AFTERWARDS, Body, Event, Gap, GapFound, decode
 from sluice.contracts.gate import CoverageProbed
 from sluice.contracts.index import AnswerDirected, AnswerReady, RunFinished
-from sluice.contracts.ingest import PageUnchanged
+from sluice.contracts.ingest import FilesReceived, PageRead, PageUnchanged, SiteMapped
 from sluice.ledger.events.outbox import Entry, own_event, write
 from sluice.ledger.events.reservations import Balance, spend_in
 from sluice.ledger.learning.outcome_rows import note_finished
@@ -39,6 +39,8 @@ _ANY_OPEN = select(events.c.id).where(_OF_RUN, IS_OPEN, events.c.queue.not_in(so
 _ANY_OPEN_AT_ALL = select(events.c.id).where(_OF_RUN, IS_OPEN).limit(1)
 _OPEN = select(events).where(_OF_RUN, IS_OPEN)
 _OF_KIND = select(events.c.payload).where(_OF_RUN, events.c.kind == bindparam("of_kind")).order_by(events.c.seq)
+_SHOWN = (PageUnchanged.kind, PageRead.kind, SiteMapped.kind)
+_ANY_OF = select(events.c.seq).where(_OF_RUN, events.c.kind.in_(_SHOWN)).limit(1)
 _LETTER_EVENT = func.coalesce(dead_letters.c.replayed_as, dead_letters.c.event_id)
 _REPLAYED = (
     select(dead_letters.c.event_id)
@@ -169,11 +171,13 @@ def _verdict(connection: Transaction, run: AnyRow) -> Literal["finished", "faile
     if run.kind == "gate":  # an answer would have finished the run before this
         return "failed"
     current = connection.select(runs, {"run_id": run.run_id}).one()
-    has_something = current.journal_offset is not None or _found_unchanged(connection, run)
+    has_something = current.journal_offset is not None or _found(connection, run)
     return "finished" if has_something or not gaps_of(connection, run.run_id, standing=True) else "failed"
 
 
-def _found_unchanged(connection: Transaction, run: AnyRow) -> bool:
-    """Return whether the run found a page unchanged: then the index holds that page."""
-    asked = {"of_run": run.run_id, "of_kind": PageUnchanged.kind}
-    return connection.execute(_OF_KIND, asked).first() is not None
+def _found(connection: Transaction, run: AnyRow) -> bool:
+    """Return whether the run found a page or a file unchanged, so that the index holds it, or something to show."""
+    if connection.execute(_ANY_OF, {"of_run": run.run_id}).first() is not None:
+        return True
+    received = connection.execute(_OF_KIND, {"of_run": run.run_id, "of_kind": FilesReceived.kind}).scalars()
+    return any(decode(payload).body_as(FilesReceived).unchanged_count for payload in received)

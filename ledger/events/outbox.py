@@ -45,7 +45,7 @@ def priority_of(run: AnyRow, cause: int | None = None) -> int:
 
     A submission is known to be small when it is recorded, and its events keep that priority from stage to stage.
     """
-    if run.kind == "gate":
+    if run.kind in ("gate", "scrape", "map"):
         return ANSWERS
     return SMALL if cause == SMALL else BULK
 
@@ -117,7 +117,7 @@ class Entry:
 
 
 _INSERT = insert(events).returning(events.c.id)
-_TAKEN = select(events.c.dedupe_key).where(
+TAKEN = select(events.c.dedupe_key).where(
     events.c.run_id == bindparam("of_run"), events.c.dedupe_key == bindparam("of_key")
 )
 _INDEXED = (
@@ -181,7 +181,7 @@ def _first_ones(connection: Transaction, run_id: str, entries: Sequence[Entry]) 
     """Return the entries whose key is not taken, neither in the run nor by an earlier entry."""
     keys = {storable(entry.dedupe_key) for entry in entries if entry.dedupe_key is not None}
     looks = [{"of_run": run_id, "of_key": key} for key in sorted(keys)]
-    free = keys - {row.dedupe_key for row in connection.execute_each(_TAKEN, looks)}
+    free = keys - {row.dedupe_key for row in connection.execute_each(TAKEN, looks)}
     fresh: list[Entry] = []
     for entry in entries:
         if entry.dedupe_key is not None:

@@ -126,6 +126,16 @@ def add_webhooks(operations: Operations) -> None:
     _create(operations, tables.webhooks, tables.webhook_deliveries)
 
 
+def add_passage_marks(operations: Operations) -> None:
+    """Create the table of marks on passages."""
+    _create(operations, tables.passage_marks)
+
+
+def add_schedules(operations: Operations) -> None:
+    """Create the table of schedules."""
+    _create(operations, tables.schedules)
+
+
 def _create(operations: Operations, *made: Table) -> None:
     metadata.create_all(operations.get_bind(), tables=made, checkfirst=False)
 
@@ -140,6 +150,8 @@ STEPS: dict[int, Callable[[Operations], None]] = {
     10: add_limits_of_keys,
     11: add_corpora,
     12: add_webhooks,
+    13: add_passage_marks,
+    14: add_schedules,
 }
 """Steps by the version that each leads to, without a gap after `INITIAL_VERSION`."""
 

@@ -53,8 +53,11 @@ _HELD = select(quarantine.c.blob_sha256).where(quarantine.c.blob_sha256.is_not(N
 _PAGES = select(
     pages.c.url_sha256, pages.c.document_id, pages.c.final_url, pages.c.canonical_url, pages.c.run_id
 ).where(pages.c.corpus == bindparam("of_corpus"))
-_BATCHES = frozenset({"DocumentChunked", "ChunksPartlyEmbedded", "ChunksEmbedded"})
-_WITH_BLOBS = _BATCHES | {"PageCrawled", "DocumentsSubmitted"}
+_BATCHES = frozenset({"DocumentChunked", "ChunksPartlyEmbedded", "ChunksEmbedded", "PageRead"})
+_LISTING = frozenset({"DocumentChunked", "FilesReceived"})
+"""Events with `document_ids`."""
+_FETCHED = frozenset({"PageCrawled", "SiteMapped"})
+_WITH_BLOBS = _BATCHES | _LISTING | _FETCHED | {"DocumentsSubmitted"}
 
 
 @dataclass(slots=True)
@@ -80,7 +83,8 @@ class Erasure(LedgerPart):
         selection: Selection,
         check_cancelled: Callable[[], None] = lambda: None,
     ) -> Leftovers:
-        """Return the blobs of these documents: raw pages, submissions, batches of chunks, vectors, screenshots.
+        """Return the blobs of these documents: raw pages, submissions, lists of uploads, batches of
+        chunks, vectors, screenshots.
 
         While any of their events are open, returns only those.
         """
@@ -146,9 +150,9 @@ class Erasure(LedgerPart):
             event = json.loads(row.payload)
             if row.run_id == selection.run_id:
                 return True
-            if row.kind == "DocumentChunked":
+            if row.kind in _LISTING:
                 return not wanted.isdisjoint(event["body"]["document_ids"])
-            if row.kind == "PageCrawled":
+            if row.kind in _FETCHED:
                 urls = event["body"]["url"], event["body"]["final_url"]
                 return any(_is_of(url, wanted, selection) for url in urls)
             row = connection.execute(_ONE, {"of_event": event["cause_id"]}).first()
@@ -169,10 +173,10 @@ class Erasure(LedgerPart):
             event = json.loads(row.payload)
             body = event["body"]
             is_own = event.get("cause_id") in own and row.kind in _BATCHES
-            if row.kind == "DocumentChunked" and wanted.intersection(body["document_ids"]):
+            if row.kind in _LISTING and wanted.intersection(body["document_ids"]):
                 is_own = True
                 causes.add(str(event.get("cause_id")))
-            elif row.kind == "PageCrawled":
+            elif row.kind in _FETCHED:
                 is_own = any(_is_of(url, wanted, selection) for url in (body["url"], body["final_url"]))
             if row.run_id == selection.run_id and row.kind in _WITH_BLOBS:
                 is_own = True

@@ -9,36 +9,30 @@ A delivery's life:
 
 Promises: an attempt whose sender died is made again when its lease has run out, so a delivery arrives at least once. Of
 a lane one delivery is under way, and the next only follows when it was delivered or has failed for good. A sender that
-lost its lease records nothing. An attempt changes its delivery and its endpoint in one transaction.
+lost its lease records nothing: whatever takes a delivery raises its `epoch`. An attempt changes its delivery and its
+endpoint in one transaction.
 """
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, delete, exists, func, or_, select, update
+from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_, select, update
 
-from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.base import shared_fields
+from sluice.contracts.errors import Conflict
 from sluice.contracts.learning.events import WebhookDisabled
-from sluice.contracts.operations.webhooks import (
-    MOST_REPLAYED_AT_ONCE,
-    TEST,
-    DeliveryReplay,
-    DeliveryStatus,
-    Webhook,
-    WebhookDelivery,
-)
+from sluice.contracts.operations import webhooks as values
 from sluice.ledger.audit import SLUICE, ControlChange, record_control
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.runs import CreatedRun
-from sluice.ledger.schema.tables import AnyRow, moment, perhaps_moment, storable, webhook_deliveries, webhooks
+from sluice.ledger.schema.tables import AnyRow, moment, storable, webhook_deliveries, webhooks
 from sluice.ledger.transaction import Transaction
-from sluice.ledger.webhooks.outgoing import IN_FORCE, Message
+from sluice.ledger.webhooks.outgoing import IN_FORCE, delivery
+from sluice.otel.logs import redact_text
 
 MOST_OF_OWNER = 50
 """Endpoints of one API key: each event of a corpus is written once for each of them."""
@@ -54,11 +48,10 @@ LONGEST_REST_SECONDS = 3_600.0
 MOST_FAILURES = 100
 MOST_FAILING_SECONDS = 5 * 86_400.0
 """Failures in a row, and the time without a success, after which an endpoint is disabled."""
-LONGEST_ASKED_SECONDS = 86_400.0
-"""The longest pause that a receiver gets by `Retry-After`."""
 KEPT_SECONDS = 30 * 86_400.0
 """Age at which deliveries that are done with leave the log."""
-_PRUNED_AT_ONCE = 1_000
+MOST_PRUNED_AT_ONCE = 1_000
+MOST_REPLAYED_AT_ONCE = 10_000
 
 _E, _D = webhooks.c, webhook_deliveries.c
 _BEFORE = webhook_deliveries.alias("earlier")
@@ -68,83 +61,50 @@ _IS_NEXT = ~exists().where(
     _BEFORE.c.due_at.is_not(None),
     _BEFORE.c.seq < _D.seq,
 )
-_READY = (
-    select(webhooks)
-    .where(*IN_FORCE, or_(_E.paused_until.is_(None), _E.paused_until <= bindparam("moment")))
-    .order_by(_E.id)
-)
+_NOW: BindParameter[float] = bindparam("moment")
+_READY = select(_E.id, _E.failures).where(*IN_FORCE, or_(_E.paused_until.is_(None), _E.paused_until <= _NOW))
 _DUE = (
-    select(webhook_deliveries)
-    .where(_D.endpoint_id == bindparam("of_endpoint"), _D.due_at <= bindparam("moment"), _IS_NEXT)
+    select(_D.seq, _D.epoch, _D.attempts, _D.endpoint_id, _D.message_id, _D.lane, _D.body, _E.url, _E.secrets)
+    .join(webhooks, _E.id == _D.endpoint_id)
+    .where(_D.endpoint_id == bindparam("of_endpoint"), _D.due_at <= _NOW, _IS_NEXT)
     .order_by(_D.due_at, _D.seq)
     .limit(bindparam("most"))
 )
-_MINE = and_(_D.seq == bindparam("of_seq"), _D.epoch == bindparam("at_epoch"), _D.due_at.is_not(None))
-_CLAIM = update(webhook_deliveries).where(_MINE).values(due_at=bindparam("until"), epoch=_D.epoch + 1)
-_RECORD = (
-    update(webhook_deliveries)
-    .where(_MINE)
-    .values(
-        status=bindparam("becomes"),
-        due_at=bindparam("next_at"),
-        epoch=_D.epoch + 1,
-        attempts=_D.attempts + 1,
-        delivered_at=bindparam("arrived_at"),
-        http_status=bindparam("answered"),
-        milliseconds=bindparam("took"),
-        answer=bindparam("said"),
-        error=bindparam("because"),
-    )
-)
+_IN_LANE = (_D.endpoint_id == bindparam("of_endpoint"), _D.lane == bindparam("of_lane"))
 _DEFER = (
-    update(webhook_deliveries)
-    .where(
-        _D.endpoint_id == bindparam("of_endpoint"), _D.lane == bindparam("of_lane"), _D.due_at < bindparam("next_at")
-    )
-    .values(due_at=bindparam("next_at"))
+    update(webhook_deliveries).where(*_IN_LANE, _D.due_at < bindparam("next_at")).values(due_at=bindparam("next_at"))
 )
 """What follows in a lane waits as long, so that looking for work does not look at it."""
-_WELL = (
-    update(webhooks)
-    .where(_E.id == bindparam("of_endpoint"), _E.failures > 0)
-    .values(failures=0, failing_since=None, paused_until=None)
-)
-_ILL = (
-    update(webhooks)
-    .where(_E.id == bindparam("of_endpoint"))
-    .values(failures=_E.failures + 1, failing_since=func.coalesce(_E.failing_since, bindparam("moment")))
-    .returning(*_E)
-)
-_COUNT = select(func.count()).where(_E.owner == bindparam("of_owner"))
-_PENDING = select(_D.endpoint_id, func.count().label("pending")).where(_D.due_at.is_not(None)).group_by(_D.endpoint_id)
-_OLD = select(_D.seq).where(_D.created_at < bindparam("before"), _D.due_at.is_(None)).limit(_PRUNED_AT_ONCE)
-_PRUNE = delete(webhook_deliveries).where(_D.seq.in_(_OLD))
+_PENDING = select(func.count()).where(_D.endpoint_id == bindparam("of_endpoint"), _D.due_at.is_not(None))
+_IS_OVER = or_(_D.due_at.is_(None), ~exists().where(_E.id == _D.endpoint_id))
+IS_OLD = and_(_D.created_at < bindparam("before"), _IS_OVER)
+"""Deliveries made `before` a moment that are done with."""
+_SOME_OLD = select(_D.seq).where(IS_OLD).limit(MOST_PRUNED_AT_ONCE)
+DROP_OLD = delete(webhook_deliveries).where(_D.seq.in_(_SOME_OLD))
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedDelivery:
+class ClaimedDelivery(NamedTuple):
     """A delivery that this sender alone may attempt until its lease runs out. `secrets` is the endpoint's column."""
 
     seq: int
     epoch: int
+    attempts: int
     endpoint_id: str
     message_id: str
     lane: str
+    body: str
     url: str
     secrets: str
-    body: str
-    attempts: int
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """How an attempt ended. `status` is that of the HTTP answer, `error` why there was none."""
 
     milliseconds: int
     status: int | None = None
     answer: str | None = None
     error: str | None = None
-    retry_after_seconds: float | None = None
+    retry_after_seconds: float = 0.0
 
     @property
     def arrived(self) -> bool:
@@ -159,82 +119,73 @@ class Webhooks(LedgerPart):
 
     def insert(
         self, endpoint_id: str, url: str, types: Sequence[str], corpora: Sequence[str], owner: str, **more: str
-    ) -> Webhook:
+    ) -> values.Webhook:
         """Record an endpoint; `more` are description and secrets. Raises `Conflict` if its owner has too many."""
         row = {"id": endpoint_id, "url": url, "owner": owner, "created_at": self._clock(), **more}
         row |= {"types": " ".join(types), "corpora": " ".join(corpora)}
         with self._database.writing() as connection:
-            if (connection.execute(_COUNT, {"of_owner": owner}).scalar() or 0) >= MOST_OF_OWNER:
+            if len(connection.select(webhooks, {"owner": owner}).all()) >= MOST_OF_OWNER:
                 raise Conflict(f"there are {MOST_OF_OWNER} webhooks of {owner} already: delete one first")
             connection.insert(webhooks, row)
-            return _webhook(_found(connection, endpoint_id), {})
+            return _webhook(connection, _found(connection, endpoint_id))
 
-    def endpoints(self, owner: str | None = None) -> list[Webhook]:
+    def endpoints(self, owner: str | None = None) -> list[values.Webhook]:
         """Return the endpoints of an owner, or all, the oldest first."""
-        asked = select(webhooks).order_by(_E.created_at, _E.id)
         with self._database.reading() as connection:
-            rows = connection.execute(asked if owner is None else asked.where(_E.owner == owner)).all()
-            pending = _pending(connection)
-        return [_webhook(row, pending) for row in rows]
+            rows = connection.select(webhooks, {} if owner is None else {"owner": owner})
+            return [_webhook(connection, row) for row in sorted(rows, key=attrgetter("created_at", "id"))]
 
-    def find(self, endpoint_id: str) -> tuple[Webhook, str]:
+    def find(self, endpoint_id: str) -> tuple[values.Webhook, str]:
         """Return an endpoint, and its encrypted secrets."""
         with self._database.reading() as connection:
             row = _found(connection, endpoint_id)
-            return _webhook(row, _pending(connection)), row.secrets
+            return _webhook(connection, row), row.secrets
 
-    def change(self, endpoint_id: str, **columns: Any) -> Webhook:
-        """Set columns of an endpoint: url, types, corpora, description, secrets."""
-        for name in ("types", "corpora"):
-            if name in columns:
-                columns[name] = " ".join(columns[name])
+    def change(self, endpoint_id: str, enabled: bool | None = None, why: str = "", **columns: Any) -> values.Webhook:
+        """Set columns of an endpoint: url, types, corpora, description, secrets. Enabled, it begins anew: what waits is
+        sent, and earlier failures do not count. Disabled, it gets nothing, nothing new is noted, what waits is kept."""
+        columns |= {name: " ".join(columns[name]) for name in ("types", "corpora") if name in columns}
+        if enabled is not None:
+            columns |= dict.fromkeys(("disabled_at", "disabled_because", "failing_since", "paused_until")) | {
+                "failures": 0
+            }
+        if enabled is False:
+            columns |= {"disabled_at": self._clock(), "disabled_because": storable(why)}
         with self._database.writing() as connection:
             _found(connection, endpoint_id)
             if columns:
                 connection.update(webhooks, {"id": endpoint_id}, columns)
-            return _webhook(_found(connection, endpoint_id), _pending(connection))
-
-    def enable(self, endpoint_id: str) -> Webhook:
-        """Begin anew: what waits is sent, and earlier failures do not count."""
-        clear = dict.fromkeys(("disabled_at", "disabled_because", "failing_since", "paused_until"))
-        return self.change(endpoint_id, failures=0, **clear)
-
-    def disable(self, endpoint_id: str, why: str) -> Webhook:
-        """Send nothing more, and note no new events; what waits is kept."""
-        return self.change(endpoint_id, disabled_at=self._clock(), disabled_because=storable(why))
+            return _webhook(connection, _found(connection, endpoint_id))
 
     def delete(self, endpoint_id: str) -> None:
         """Remove an endpoint with all its deliveries."""
         with self._database.writing() as connection:
-            _found(connection, endpoint_id)
             connection.delete(webhook_deliveries, {"endpoint_id": endpoint_id})
             connection.delete(webhooks, {"id": endpoint_id})
 
     # -- deliveries
 
     def deliveries(
-        self, endpoint_id: str, limit: int, after: str | None = None, status: DeliveryStatus | None = None
-    ) -> list[WebhookDelivery]:
-        """Return deliveries to an endpoint, the latest first. Raises `InvalidInput` if `after` is no position."""
+        self, endpoint_id: str, limit: int, after: str | None = None, status: values.DeliveryStatus | None = None
+    ) -> list[values.WebhookDelivery]:
+        """Return deliveries to an endpoint, the latest first, those after a delivery's `position`."""
         asked = select(webhook_deliveries).where(_D.endpoint_id == endpoint_id)
         if status is not None:
             asked = asked.where(_D.status == status)
         if after is not None:
-            asked = asked.where(_D.seq < _seq(after))
-        with self._database.reading() as connection:
-            _found(connection, endpoint_id)
-            return [_delivery(row) for row in connection.execute(asked.order_by(_D.seq.desc()).limit(limit))]
+            asked = asked.where(_D.seq < int(after))
+        return [_delivery(row) for row in self._database.read(asked.order_by(_D.seq.desc()).limit(limit))]
 
-    def test(self, endpoint_id: str) -> str:
-        """Write a delivery of type `webhook.test`, and end a rest of the endpoint. Returns the message id."""
-        told = Message(TEST, {"webhook_id": endpoint_id, "links": {"webhook": f"/v1/webhooks/{endpoint_id}"}})
+    def test(self, endpoint_id: str) -> values.WebhookDelivery:
+        """Write a delivery of type `webhook.test`, and end a rest of the endpoint."""
+        links = {"webhook": f"/v1/webhooks/{endpoint_id}"}
+        row = delivery(values.TEST, {"webhook_id": endpoint_id, "links": links}, self._clock())
         with self._database.writing() as connection:
-            _require_enabled(_found(connection, endpoint_id))
-            connection.update(webhooks, {"id": endpoint_id}, {"paused_until": None})
-            connection.insert(webhook_deliveries, told.row(endpoint_id, self._clock()))
-        return told.id
+            _wake(connection, endpoint_id)
+            connection.insert(webhook_deliveries, row | {"endpoint_id": endpoint_id})
+            return _delivery(connection.select(webhook_deliveries, {"message_id": row["message_id"]}).first())
 
-    def replay(self, endpoint_id: str, wanted: DeliveryReplay) -> int:
+    def replay(self, endpoint_id: str, wanted: values.DeliveryReplay) -> int:
         """Send deliveries again, as if for the first time, and end a rest of the endpoint; return how many."""
         asked = select(_D.seq).where(_D.endpoint_id == endpoint_id)
         if wanted.status is not None:
@@ -245,15 +196,12 @@ class Webhooks(LedgerPart):
             asked = asked.where(_D.created_at >= wanted.since.timestamp())
         if wanted.until is not None:
             asked = asked.where(_D.created_at < wanted.until.timestamp())
-        now = self._clock()
-        again = {"status": "pending", "due_at": now, "attempts": 0, "delivered_at": None}
+        chosen = asked.order_by(_D.seq).limit(MOST_REPLAYED_AT_ONCE)
+        again = {"status": "pending", "due_at": self._clock(), "attempts": 0, "delivered_at": None}
         with self._database.writing() as connection:
-            _require_enabled(_found(connection, endpoint_id))
-            seqs = connection.execute(asked.order_by(_D.seq).limit(MOST_REPLAYED_AT_ONCE)).scalars()
-            for seq in seqs:
-                connection.update(webhook_deliveries, {"seq": seq}, again)
-            connection.update(webhooks, {"id": endpoint_id}, {"paused_until": None})
-        return len(seqs)
+            _wake(connection, endpoint_id)
+            sent_again = update(webhook_deliveries).where(_D.seq.in_(chosen)).values(epoch=_D.epoch + 1, **again)
+            return connection.execute(sent_again).rowcount
 
     # -- sending
 
@@ -261,159 +209,112 @@ class Webhooks(LedgerPart):
         """Claim deliveries that are due, the first of each lane, at most `most`. `in_hand` counts by endpoint those
         that the caller attempts at this moment."""
         now = self._clock()
+        due: list[ClaimedDelivery] = []
         with self._database.reading() as connection:
-            found: list[tuple[AnyRow, AnyRow]] = []
-            for endpoint in connection.execute(_READY, {"moment": now}):
+            ready = connection.execute(_READY, {"moment": now}).all()
+            for endpoint in random.sample(ready, len(ready)):  # none is always last where there is not room for all
                 at_once = 1 if endpoint.failures >= TRUSTED_FAILURES else most_of_endpoint
-                room = min(at_once - in_hand.get(endpoint.id, 0), most - len(found))
+                room = min(at_once - in_hand.get(endpoint.id, 0), most - len(due))
                 if room > 0:
-                    due = {"of_endpoint": endpoint.id, "moment": now, "most": room}
-                    found += [(endpoint, row) for row in connection.execute(_DUE, due)]
-        if not found:
+                    facts = {"of_endpoint": endpoint.id, "moment": now, "most": room}
+                    due += map(ClaimedDelivery._make, connection.execute(_DUE, facts))
+        if not due:
             return ()
         with self._database.holding() as connection:
-            return [_claimed(*one) for one in found if _hold(connection, one[1], now)]
+            lease = {"due_at": now + LEASE_SECONDS}
+            return [one._replace(epoch=one.epoch + 1) for one in due if _take(connection, one, lease)]
 
     def record(self, claim: ClaimedDelivery, attempt: Attempt) -> CreatedRun | None:
         """Record an attempt. Returns the control run, to announce, if it disabled the endpoint; records nothing if the
         lease was lost or the webhook deleted."""
-        now = self._clock()
+        now, next_at = self._clock(), None
+        if not attempt.arrived and claim.attempts < len(ATTEMPT_SECONDS):
+            next_at = now + max(attempt.retry_after_seconds, _about(ATTEMPT_SECONDS[claim.attempts]))
+        facts = {
+            "status": "delivered" if attempt.arrived else "failed" if next_at is None else "pending",
+            "due_at": next_at,
+            "attempts": claim.attempts + 1,
+            "delivered_at": now if attempt.arrived else None,
+            "http_status": attempt.status,
+            "milliseconds": attempt.milliseconds,
+            "answer": attempt.answer,
+            "error": attempt.error,
+        }
         with self._database.writing() as connection:
-            if attempt.arrived:
-                if _recorded(connection, claim, attempt, "delivered", None, now):
-                    connection.execute(_WELL, {"of_endpoint": claim.endpoint_id})
+            if not _take(connection, claim, facts):
                 return None
-            return _failed(connection, claim, attempt, now)
+            if next_at is not None:
+                lane = {"of_endpoint": claim.endpoint_id, "of_lane": claim.lane}
+                connection.execute(_DEFER, lane | {"next_at": next_at})
+            endpoint = _found(connection, claim.endpoint_id)
+            if not attempt.arrived:
+                return _failed(connection, endpoint, attempt, now)
+            if endpoint.failures:
+                well = {"failures": 0, "failing_since": None, "paused_until": None}
+                connection.update(webhooks, {"id": endpoint.id}, well)
+            return None
 
     def prune(self) -> int:
         """Remove deliveries that have been done with for long, as many as one transaction may; return how many."""
         before = {"before": self._clock() - KEPT_SECONDS}
-        if self._database.read(_OLD, before).first() is None:
+        if self._database.read(_SOME_OLD, before).first() is None:
             return 0
         with self._database.writing() as connection:
-            return connection.execute(_PRUNE, before).rowcount
+            return connection.execute(DROP_OLD, before).rowcount
 
 
-def _failed(connection: Transaction, claim: ClaimedDelivery, attempt: Attempt, now: float) -> CreatedRun | None:
-    tried = claim.attempts + 1
-    asked_seconds = min(attempt.retry_after_seconds or 0.0, LONGEST_ASKED_SECONDS)
-    is_last = tried > len(ATTEMPT_SECONDS)
-    next_at = None if is_last else now + max(asked_seconds, _about(ATTEMPT_SECONDS[tried - 1]))
-    if not _recorded(connection, claim, attempt, "failed" if is_last else "pending", next_at, now):
-        return None
-    if next_at is not None:
-        lane = {"of_endpoint": claim.endpoint_id, "of_lane": claim.lane, "next_at": next_at}
-        connection.execute(_DEFER, lane)
-    endpoint = connection.execute(_ILL, {"of_endpoint": claim.endpoint_id, "moment": now}).one()
-    rest_seconds = max(asked_seconds, _rest_seconds(endpoint.failures))
-    if rest_seconds:
-        connection.update(webhooks, {"id": endpoint.id}, {"paused_until": now + rest_seconds})
-    why = _too_much(endpoint, attempt, now)
-    return _disabled(connection, endpoint, why, now) if why and endpoint.disabled_at is None else None
+def _take(connection: Transaction, claim: ClaimedDelivery, columns: Mapping[str, Any]) -> bool:
+    """Change a delivery unless somebody else has taken it since it was read."""
+    mine = {"seq": claim.seq, "epoch": claim.epoch}
+    return connection.update(webhook_deliveries, mine, {**columns, "epoch": claim.epoch + 1}) == 1
 
 
-def _too_much(endpoint: AnyRow, attempt: Attempt, now: float) -> str | None:
+def _failed(connection: Transaction, endpoint: AnyRow, attempt: Attempt, now: float) -> CreatedRun | None:
+    """Count a failure. The endpoint rests, or is disabled: then return the control run that records it."""
+    failures, since = endpoint.failures + 1, endpoint.failing_since or now
+    rest_seconds = attempt.retry_after_seconds
+    if failures >= TRUSTED_FAILURES:
+        doubled = ATTEMPT_SECONDS[0] * 2.0 ** (failures - TRUSTED_FAILURES)
+        rest_seconds = max(rest_seconds, _about(min(doubled, LONGEST_REST_SECONDS)))
+    paused_until = now + rest_seconds if rest_seconds else endpoint.paused_until
+    columns = {"failures": failures, "failing_since": since, "paused_until": paused_until}
+    why = None
     if attempt.status == 410:
-        return "the receiver is gone: it answered 410"
-    if endpoint.failures >= MOST_FAILURES:
-        return f"{endpoint.failures} attempts failed in a row"
-    if now - endpoint.failing_since >= MOST_FAILING_SECONDS:
-        return f"every attempt failed since {moment(endpoint.failing_since):%Y-%m-%d %H:%M} UTC"
-    return None
-
-
-def _disabled(connection: Transaction, endpoint: AnyRow, why: str, now: float) -> CreatedRun:
-    connection.update(webhooks, {"id": endpoint.id}, {"disabled_at": now, "disabled_because": why})
-    body = WebhookDisabled(webhook_id=endpoint.id, why=why, failures=endpoint.failures)
+        why = "the receiver is gone: it answered 410"
+    elif failures >= MOST_FAILURES:
+        why = f"{failures} attempts failed in a row"
+    elif now - since >= MOST_FAILING_SECONDS:
+        why = f"every attempt failed since {moment(since):%Y-%m-%d %H:%M} UTC"
+    if why is None or endpoint.disabled_at is not None:
+        connection.update(webhooks, {"id": endpoint.id}, columns)
+        return None
+    connection.update(webhooks, {"id": endpoint.id}, columns | {"disabled_at": now, "disabled_because": why})
+    body = WebhookDisabled(webhook_id=endpoint.id, why=why, failures=failures)
     change = ControlChange((body,), "webhook_disable", f"webhook:{endpoint.id}", SLUICE, why)
     return record_control(connection, change, now)
-
-
-def _recorded(
-    connection: Transaction,
-    claim: ClaimedDelivery,
-    attempt: Attempt,
-    status: DeliveryStatus,
-    next_at: float | None,
-    now: float,
-) -> bool:
-    facts = {
-        "of_seq": claim.seq,
-        "at_epoch": claim.epoch,
-        "becomes": status,
-        "next_at": next_at,
-        "arrived_at": now if status == "delivered" else None,
-        "answered": attempt.status,
-        "took": attempt.milliseconds,
-        "said": attempt.answer,
-        "because": attempt.error,
-    }
-    return connection.execute(_RECORD, facts).rowcount == 1
-
-
-def _rest_seconds(failures: int) -> float:
-    beyond = failures - TRUSTED_FAILURES
-    return 0.0 if beyond < 0 else _about(min(ATTEMPT_SECONDS[0] * 2.0 ** min(beyond, 20), LONGEST_REST_SECONDS))
 
 
 def _about(seconds: float) -> float:
     return seconds * random.uniform(1 - JITTER, 1 + JITTER)
 
 
-def _hold(connection: Transaction, row: AnyRow, now: float) -> bool:
-    facts = {"of_seq": row.seq, "at_epoch": row.epoch, "until": now + LEASE_SECONDS}
-    return connection.execute(_CLAIM, facts).rowcount == 1
-
-
-def _claimed(endpoint: AnyRow, row: AnyRow) -> ClaimedDelivery:
-    same = {name: getattr(row, name) for name in ("seq", "endpoint_id", "message_id", "lane", "body", "attempts")}
-    return ClaimedDelivery(epoch=row.epoch + 1, url=endpoint.url, secrets=endpoint.secrets, **same)
+def _wake(connection: Transaction, endpoint_id: str) -> None:
+    endpoint = _found(connection, endpoint_id)
+    if endpoint.disabled_at is not None:
+        raise Conflict(f"webhook {endpoint.id} is disabled ({endpoint.disabled_because}): enable it first")
+    connection.update(webhooks, {"id": endpoint_id}, {"paused_until": None})
 
 
 def _found(connection: Transaction, endpoint_id: str) -> AnyRow:
     return connection.select(webhooks, {"id": endpoint_id}).found(f"webhook {endpoint_id}")
 
 
-def _require_enabled(endpoint: AnyRow) -> None:
-    if endpoint.disabled_at is not None:
-        raise Conflict(f"webhook {endpoint.id} is disabled ({endpoint.disabled_because}): enable it first")
+def _webhook(connection: Transaction, row: AnyRow) -> values.Webhook:
+    lists = {name: getattr(row, name).split() for name in ("types", "corpora")}
+    more = {"url": redact_text(row.url), "pending": connection.execute(_PENDING, {"of_endpoint": row.id}).scalar()}
+    return values.Webhook(**shared_fields(values.Webhook, row) | lists | more)
 
 
-def _pending(connection: Transaction) -> dict[str, int]:
-    return {row.endpoint_id: row.pending for row in connection.execute(_PENDING)}
-
-
-def _seq(position: str) -> int:
-    if not position.isdecimal():
-        raise InvalidInput("cursor", "is no position", "begin again, without a cursor")
-    return int(position)
-
-
-def _webhook(row: AnyRow, pending: Mapping[str, int]) -> Webhook:
-    same = ("id", "url", "description", "owner", "disabled_because", "failures")
-    return Webhook(
-        types=tuple(row.types.split()),
-        corpora=tuple(row.corpora.split()),
-        created_at=moment(row.created_at),
-        **{name: perhaps_moment(getattr(row, name)) for name in ("disabled_at", "failing_since", "paused_until")},
-        pending=pending.get(row.id, 0),
-        **{name: getattr(row, name) for name in same},
-    )
-
-
-def _delivery(row: AnyRow) -> WebhookDelivery:
-    same = ("type", "run_id", "corpus", "status", "attempts", "http_status", "milliseconds", "answer", "error")
-    return WebhookDelivery(
-        id=row.message_id,
-        created_at=moment(row.created_at),
-        next_attempt_at=perhaps_moment(row.due_at),
-        delivered_at=perhaps_moment(row.delivered_at),
-        position=str(row.seq),
-        **{name: getattr(row, name) for name in same},
-    )
-
-
-def sealed_secrets(column: str, now: datetime) -> list[str]:
-    """Return the encrypted secrets of an endpoint's column that are in use, the newest first."""
-    stored = json.loads(column)
-    return [one["sealed"] for one in stored if one["until"] is None or one["until"] > now.timestamp()]
+def _delivery(row: AnyRow) -> values.WebhookDelivery:
+    more = {"id": row.message_id, "next_attempt_at": row.due_at, "position": str(row.seq)}
+    return values.WebhookDelivery(**shared_fields(values.WebhookDelivery, row) | more)

@@ -14,9 +14,8 @@ from rich.table import Table
 _PROMISES = """# Reliability
 
 Sluice promises that an accepted request is carried out, whatever dies on the way, and that nothing of it is recorded
-twice. The transport is at-least-once; the ledger makes the effect happen once (see
-[the decision](decisions/0003-ledger-durability.md)). This page says how that is shown, and what the last run of the
-showing found.
+twice. The transport is at-least-once; the ledger makes the effect happen once
+([decision 3](decisions/0003-ledger-durability.md)). This page says how that is shown.
 
 ## What counts
 
@@ -47,9 +46,7 @@ restarts, hands back, reconciles and watches is what runs elsewhere too.
   them, in every kind of process that passes it, with each of: SIGKILL, an exception, a hang, a full disk. Enumerated.
 - **Random kills** while work flows. The same plan with the healing switched off has to lose work: otherwise the kills
   would have hit nothing, and zero would mean nothing.
-- **The broker** is killed, flushed, and cut off by a proxy, in two ways: connections are refused, or nothing flows.
-- **Garbage** in every queue; **poison** that kills whoever handles it; **dead letters** replayed twice at once.
-- **Traces** of every run, after kills: parents and links together must be one connected graph.
+- **The broker**, **garbage**, **poison**, **dead letters** and **traces**: as the table below says.
 - **Any order.** A state machine (hypothesis) drives the real ledger, transport model and reconciler through sequences
   that nobody wrote, with a clock of its own and crashes between any two steps, and asks after each whether a law was
   broken. Bugs planted in the product, one at a time, must each be noticed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,12 @@ class Received:
     path: str
     headers: dict[str, str]
     body: str
+    at: float = field(default_factory=time.time)
+
+    @property
+    def id(self) -> str:
+        """The id of the message."""
+        return self.headers["webhook-id"]
 
 
 @dataclass
@@ -26,7 +33,11 @@ class Receiver:
 
     port: int = 0
     received: list[Received] = field(default_factory=list)
+    taken: list[Received] = field(default_factory=list)
+    """Those that were answered with 2xx."""
     answer: Answers = field(default=lambda _: (204, {}, b""))
+    is_away: bool = False
+    """Whether connections are cut without an answer."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -51,11 +62,17 @@ def receiving(port: int = 0, receiver: Receiver | None = None) -> Iterator[Recei
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
+            if kept.is_away:
+                self.close_connection = True
+                return
             body = self.rfile.read(int(self.headers["content-length"])).decode()
             request = Received(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
             with kept.lock:
                 kept.received.append(request)
             status, headers, content = kept.answer(request)
+            if status < 300:
+                with kept.lock:
+                    kept.taken.append(request)
             self.send_response(status)
             for name, value in {"content-length": str(len(content)), **headers}.items():
                 self.send_header(name, value)

@@ -12,6 +12,7 @@ import pytest
 from sluice.contracts.api import DocumentsRequest
 from sluice.contracts.budget import Spend
 from sluice.contracts.event import Body, Event, Gap, Next, Queue, new_run_id
+from sluice.contracts.operations.corpora import CorpusSettings
 from sluice.ledger.ledger import NewRun
 from sluice.workers.context import Context
 from sluice.workers.runtime.claims import Heartbeat
@@ -29,6 +30,8 @@ class Instance:
         models = {"embed": {"model_dir": MODELS}, "gate": {"deadline_seconds": 600}}
         self.context = Context(Settings.model_validate({"data_dir": valkey.settings.data_dir, **models, **sections}))
         self.service = Service(self.context)
+        if self.context.ledger.corpora.one("docs") is None:
+            self.context.ledger.corpora.create("docs", CorpusSettings(), "local")
         self.heartbeat = Heartbeat(self.context.ledger, 30.0)
 
     def works(self, *stages: Queue) -> None:

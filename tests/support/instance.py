@@ -126,7 +126,7 @@ class Instance:
 
     def ask(self, query: str, **fields: Any) -> dict[str, Any]:
         """`POST /v1/gate` with `wait`; the finished run."""
-        response = self.http.post("/v1/gate", json={"query": query, "wait": True, **fields})
+        response = self.http.post("/v1/gate", json={"query": query, "wait": True, "create_corpus": True, **fields})
         assert response.status_code == 200, response.text
         run: dict[str, Any] = response.json()
         return run

@@ -21,6 +21,14 @@ def zip_of(parts: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED)
     return packed.getvalue()
 
 
+def edited(body: bytes, place: str, old: str, new: str, **more: str) -> bytes:
+    """Return a zip file with another text in one of its parts, and with more parts."""
+    with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        parts = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert old in parts[place]
+    return zip_of({**parts, place: parts[place].replace(old, new), **more})
+
+
 def docx_of(body: str, **more: str | bytes) -> bytes:
     """Return a Word file with this body, in WordprocessingML."""
     return zip_of(

@@ -63,6 +63,7 @@ def fill(database: Database) -> None:
     with database.installing() as connection:
         install_initial_version(connection)
         webhooks.create(connection)  # today's code looks whom to tell; that Sluice told nobody
+        connection.execute(text("ALTER TABLE api_keys ADD COLUMN expires_at FLOAT"))
     steps = dict(STEPS)
     STEPS.clear()  # as the Sluice that wrote it
     try:
@@ -77,3 +78,4 @@ def fill(database: Database) -> None:
         STEPS.update(steps)
     with database.installing() as connection:
         webhooks.drop(connection)
+        connection.execute(text("ALTER TABLE api_keys DROP COLUMN expires_at"))

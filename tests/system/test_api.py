@@ -36,7 +36,9 @@ DOCUMENTS = [
 
 @pytest.fixture(scope="module")
 def filled(offline: Instance) -> Instance:
-    accepted = offline.http.post("/v1/documents", json={"corpus": "docs", "documents": DOCUMENTS})
+    accepted = offline.http.post(
+        "/v1/documents", json={"corpus": "docs", "create_corpus": True, "documents": DOCUMENTS}
+    )
     assert accepted.status_code == 202, accepted.text
     run = offline.wait(accepted.json()["run_id"])
     assert run["status"] == "finished", run
@@ -95,6 +97,11 @@ def test_the_gate_answers_from_the_corpus_and_names_the_veto_when_it_cannot(fill
     assert {veto["name"] for veto in empty["decision"]["vetoes"]} == {"crawl_policy", "search_policy"}
     assert "search.enabled" in " ".join(gap["lifted_by"] for gap in empty["missing"])
     assert "empty_corpus" in {gap["reason"] for gap in empty["missing"]}
+    for path, body in (("gate", {}), ("query", {}), ("documents", {"documents": [DOCUMENTS[0]]})):
+        named = {"corpus": "never-made"} if body else {"corpus": "never-made", "query": "Who won the match?"}
+        refused = filled.http.post(f"/v1/{path}", json=named | body)
+        assert refused.status_code == 404
+        assert "create_corpus" in refused.text
 
 
 @pytest.mark.parametrize(
@@ -279,9 +286,9 @@ def test_openapi_names_every_route_with_its_errors(filled: Instance) -> None:
         "/metrics",
     }
     assert {"200", "202", "409", "422", "503"} <= set(paths["/v1/gate"]["post"]["responses"])
-    assert paths["/v1/gate"]["post"]["responses"]["422"]["content"]["application/json"]["schema"]["$ref"].endswith(
-        "Problem"
-    )
+    assert paths["/v1/gate"]["post"]["responses"]["422"]["content"]["application/problem+json"]["schema"][
+        "$ref"
+    ].endswith("Problem")
 
 
 def test_a_run_belongs_to_the_trace_of_its_caller(filled: Instance) -> None:

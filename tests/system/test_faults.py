@@ -90,6 +90,7 @@ def test_a_run_survives_kill_9_of_a_pool_and_says_nothing_twice(instance: Instan
         json={
             "query": "pebble and stone",
             "corpus": corpus,
+            "create_corpus": True,
             "plan": "full_loop",
             "seeds": seeds,
             "deadline_seconds": 90,
@@ -174,10 +175,8 @@ def test_thirty_two_agents_at_once_are_all_answered(instance: Instance, site: st
 
 def test_the_broker_may_die_and_lose_everything(instance: Instance, site: str) -> None:
     seeds = [f"http://{site}/broker{number}" for number in range(3)]
-    accepted = instance.http.post(
-        "/v1/gate",
-        json={"query": "pebble", "corpus": "broker", "plan": "full_loop", "seeds": seeds, "deadline_seconds": 90},
-    ).json()
+    body = {"query": "pebble", "corpus": "broker", "create_corpus": True, "plan": "full_loop", "seeds": seeds}
+    accepted = instance.http.post("/v1/gate", json={**body, "deadline_seconds": 90}).json()
     time.sleep(0.2)
     os.kill(instance.processes["broker"], signal.SIGKILL)
     for file in (instance.data_dir / "broker").glob("appendonlydir/*"):

@@ -56,7 +56,8 @@ def chunks_in(instance: Instance, corpus: str) -> int:
 
 def added(instance: Instance, text: str, corpus: str) -> str:
     document = {"id": f"doc-{time.monotonic_ns()}", "text": text}
-    accepted = instance.http.post("/v1/documents", json={"corpus": corpus, "documents": [document]})
+    body = {"corpus": corpus, "create_corpus": True, "documents": [document]}
+    accepted = instance.http.post("/v1/documents", json=body)
     assert accepted.status_code == 202, accepted.text
     return str(accepted.json()["run_id"])
 

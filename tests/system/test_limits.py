@@ -80,7 +80,8 @@ class Limited(Instance):
 
     def add(self, corpus: str, owner: str, number: int) -> httpx.Response:
         document = {"id": f"{owner}-{number}", "text": f"The kingfisher number {number} of {owner} dives."}
-        return self.post("/v1/documents", {"corpus": corpus, "documents": [document]}, owner)
+        body = {"corpus": corpus, "create_corpus": True, "documents": [document]}
+        return self.post("/v1/documents", body, owner)
 
     def claimed(self, stage: Queue) -> int:
         return self.ledger.queue_stats()[stage].claimed
@@ -107,6 +108,8 @@ def instance(tmp_path_factory: pytest.TempPathFactory, site: str, silence: str) 
         running.keys = dict(zip(("agent", "feeder"), (json.loads(one.stdout) for one in made), strict=True))
         running.http.headers.update(running.key_of("agent"))
         running.ledger = Ledger(f"sqlite:///{running.data_dir / 'ledger.sqlite'}")
+        for corpus in ("cancelled", "quick", "queued"):
+            running.http.post("/v1/corpora", json={"name": corpus}).raise_for_status()
         yield running
         running.ledger.close()
 

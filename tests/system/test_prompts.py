@@ -19,7 +19,9 @@ QUESTION = "Who renews a berth lease?"
 @pytest.fixture(scope="module")
 def filled(offline: Instance) -> Instance:
     document = {"id": "berths", "file_path": "docs/berths.md", "text": TEXT}
-    accepted = offline.http.post("/v1/documents", json={"corpus": "prompts", "documents": [document]})
+    accepted = offline.http.post(
+        "/v1/documents", json={"corpus": "prompts", "create_corpus": True, "documents": [document]}
+    )
     assert offline.wait(accepted.json()["run_id"])["status"] == "finished"
     return offline
 

@@ -11,26 +11,24 @@ from tests.support.repository import REPOSITORY
 PACKAGES = sorted(
     path.parent.name for path in REPOSITORY.glob("*/__init__.py") if path.parent.name not in ("bench", "tests")
 )
+FOLDERS = sorted([*PACKAGES, "docs"])
+"""What is packed: the manual is served by the instance."""
 PYPROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 TOOLS = PYPROJECT["tool"]
 
 
 def test_the_wheel_the_type_checker_and_the_import_linter_cover_every_package() -> None:
     build = TOOLS["hatch"]["build"]["targets"]
-    assert build["wheel"]["only-include"] == ["src/sluice/__init__.py", "src/sluice/py.typed", *PACKAGES]
-    assert build["wheel"]["sources"] == {"src/sluice": "sluice"} | {name: f"sluice/{name}" for name in PACKAGES}
-    assert build["sdist"]["exclude"] == [
-        "/clients",
-        "/src/sluice_client",
-        *(f"/src/sluice/{name}" for name in PACKAGES),
-    ]
+    assert build["wheel"]["only-include"] == ["src/sluice/__init__.py", "src/sluice/py.typed", *FOLDERS]
+    assert build["wheel"]["sources"] == {"src/sluice": "sluice"} | {name: f"sluice/{name}" for name in FOLDERS}
+    assert build["sdist"]["exclude"] == ["/clients", "/src/sluice_client", *(f"/src/sluice/{name}" for name in FOLDERS)]
     assert TOOLS["mypy"]["packages"] == TOOLS["importlinter"]["root_packages"] == ["sluice", "sluice_client"]
 
 
 def test_the_import_root_links_to_every_package() -> None:
     root = REPOSITORY / "src" / "sluice"
     assert {path.name: path.readlink().as_posix() for path in root.iterdir() if path.is_symlink()} == {
-        name: f"../../{name}" for name in PACKAGES
+        name: f"../../{name}" for name in FOLDERS
     }
 
 
@@ -44,7 +42,7 @@ def test_the_image_copies_every_package_and_the_metadata_of_the_wheel() -> None:
     sources = {source for line in copied for source in line.split()[:-1]}
     project = PYPROJECT["project"]
     assert sources == {
-        *PACKAGES,
+        *FOLDERS,
         "src",
         "clients/python",
         "pyproject.toml",

@@ -12,11 +12,12 @@ from typing import cast
 import redis.asyncio
 
 from sluice.contracts import errors
-from sluice.contracts.api import Problem, QueryRequest
-from sluice.contracts.base import fields_of
+from sluice.contracts.api import CodeSearchRequest, Problem, QueryRequest
+from sluice.contracts.base import fields_of, shared_fields
 from sluice.contracts.errors import InvalidInput, SluiceError, TimedOut
-from sluice.contracts.retrieval import Query, Retrieval
+from sluice.contracts.retrieval import Filters, Query, Retrieval, Strategy
 from sluice.index.search.join import join
+from sluice.ingest.extract.media_types import code_languages
 from sluice.otel import metrics
 from sluice.workers.broker.keys import REPLY_TTL_SECONDS, Keys
 from sluice.workers.broker.transport import LONGEST_BLOCK_SECONDS, ReadRequest, Transport
@@ -114,6 +115,18 @@ class QueryPool:
             return found[0]
         parts = {name: Retrieval.model_validate_json(raw) for name, raw in zip(names, found, strict=True)}
         return join(parts, request.top_k, request.max_tokens).model_dump_json().encode()
+
+    async def code_search(self, request: CodeSearchRequest, traceparent: str | None) -> bytes:
+        """Return the JSON of the `Retrieval` of a search by meaning, by words and by the graph of symbols, in files of
+        code alone. Raises what `ask` does, and `InvalidInput` for a language that no file is known to be in."""
+        known = code_languages()
+        if request.language is not None and request.language.lower() not in known:
+            problem = f"{request.language!r} is no programming language known here"
+            raise InvalidInput("language", problem, ", ".join(known))
+        languages = (request.language.lower(),) if request.language else known
+        filters = Filters(languages=languages, path_prefix=request.repo_path or None)
+        query = Query(filters=filters, strategy=Strategy.HYBRID_GRAPH, **shared_fields(Query, request))
+        return await self.ask(query, traceparent)
 
     async def close(self) -> None:
         """Close every connection."""

@@ -39,6 +39,7 @@ from sluice.ledger.reader import Backlog
 from sluice.otel import metrics
 from sluice.otel.start import shutdown as stop_telemetry
 from sluice.otel.start import start as start_telemetry
+from sluice.workers import schedules
 from sluice.workers.broker.embedded import is_embedded, keep_append_only_file
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
@@ -229,6 +230,7 @@ class Maintenance:
                 partial(gate.measure_budget, settings.budget, context.ledger.used_today),
             ),
             Chore("flags", gate.FLAGS_LOOK_SECONDS, gate.FlagWatch(context.flags).look),
+            Chore("schedules", schedules.LOOK_SECONDS, schedules.ScheduleWatch(context).look),
             Chore("memory", corpora.MEMORY_LOOK_SECONDS, corpora.MemoryWatch(context).look),
             Chore("graph", graph.GRAPH_LOOK_SECONDS, graph.GraphWatch(context).look),
             Chore("rollouts", gate.ROLLOUT_LOOK_SECONDS, gate.RolloutWatch(context).look),

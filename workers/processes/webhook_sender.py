@@ -14,13 +14,12 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,7 @@ import structlog
 from sluice.contracts.errors import Corrupted, SluiceError, Unavailable
 from sluice.ledger.webhooks.store import Attempt, ClaimedDelivery
 from sluice.otel import metrics
-from sluice.otel.logs import redact_text
+from sluice.otel.logs import MASK, redact_text
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.service.callers import secret_of
@@ -50,8 +49,12 @@ MOST_AT_ONCE = 60
 MOST_OF_ENDPOINT = 6
 """Attempts at the same time, in all and to one receiver: the egress proxy has 64 connections, and 12 to one host."""
 MOST_ANSWER_BYTES = 1_024
-REFUSED_HEADER = "x-sluice-refused"
-FAILED_HEADER = "x-sluice-failed"
+_NAMED_SECRET = re.compile(
+    r"((?:api[_-]?key|token|secret|passw(?:or)?d|authorization|cookie)[\"']?\s*[:=]\s*[\"']?)[^\s\"'&,;}<]+",
+    re.IGNORECASE,
+)
+"""What stands behind such a name in a receiver's answer is masked, whatever its form."""
+OF_PROXY = ("x-sluice-refused", "x-sluice-failed")
 """Headers of the egress proxy's own answers: what they come with is not the receiver's."""
 STOP_SECONDS = 5.0
 """Patience with attempts in hand at the end; one that is broken off is made again when its lease has run out."""
@@ -68,7 +71,7 @@ class WebhookSender:
     """Sends the deliveries of one ledger, from `start` to `stop`."""
 
     def __init__(self, context: Context, look_seconds: float = LOOK_SECONDS) -> None:
-        self._context, self._ledger, self._look_seconds = context, context.ledger, look_seconds
+        self._context, self._webhooks, self._look_seconds = context, context.ledger.webhooks, look_seconds
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
         self._in_hand: Counter[str] = Counter()
@@ -86,7 +89,8 @@ class WebhookSender:
     def _run(self) -> None:
         while not self._stopping.wait(self._look_seconds):
             try:
-                self._tidy()
+                if time.monotonic() >= self._prune_at:
+                    self._prune_at = time.monotonic() + (0.0 if self._webhooks.prune() else PRUNE_SECONDS)
                 if claims := self._claim():
                     asyncio.run(self._send_all(claims))
             except (Unavailable, *BROKER_ERRORS) as error:
@@ -94,13 +98,9 @@ class WebhookSender:
             except Exception as error:  # the next look goes on with everything else
                 log.error("webhooks_not_sent", error=repr(error), exc_info=error)
 
-    def _tidy(self) -> None:
-        if time.monotonic() >= self._prune_at:
-            self._prune_at = time.monotonic() + (0.0 if self._ledger.webhooks.prune() else PRUNE_SECONDS)
-
     def _claim(self) -> Sequence[ClaimedDelivery]:
         room = MOST_AT_ONCE - self._in_hand.total()
-        return self._ledger.webhooks.claim(self._in_hand, MOST_OF_ENDPOINT, room) if room else ()
+        return self._webhooks.claim(self._in_hand, MOST_OF_ENDPOINT, room) if room else ()
 
     async def _send_all(self, claims: Sequence[ClaimedDelivery]) -> None:
         """Send these, and what becomes due meanwhile, until nothing is in hand."""
@@ -108,17 +108,14 @@ class WebhookSender:
         tasks: set[asyncio.Task[None]] = set()
         async with _client(self._context.egress.url_for("webhook")) as client:
             while claims or tasks:
-                for claim in claims:
-                    self._in_hand[claim.endpoint_id] += 1
-                    tasks.add(asyncio.create_task(self._deliver(client, sealer, claim)))
-                done, tasks = await asyncio.wait(tasks, timeout=self._look_seconds, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
+                self._in_hand.update(claim.endpoint_id for claim in claims)
+                tasks |= {asyncio.create_task(self._deliver(client, sealer, claim)) for claim in claims}
+                _, tasks = await asyncio.wait(tasks, timeout=self._look_seconds, return_when=asyncio.FIRST_COMPLETED)
                 claims = () if self._stopping.is_set() else await asyncio.to_thread(self._claim)
 
     async def _deliver(self, client: httpx2.AsyncClient, sealer: Sealer, claim: ClaimedDelivery) -> None:
         try:
-            attempt = await self.attempt(client, sealer, claim)
+            attempt = await _attempt(client, sealer, claim)
             await asyncio.to_thread(self.record, claim, attempt)
         except Exception as error:  # not recorded: it is sent again when its lease has run out
             known = isinstance(error, SluiceError)
@@ -126,31 +123,9 @@ class WebhookSender:
         finally:
             self._in_hand[claim.endpoint_id] -= 1
 
-    async def attempt(self, client: httpx2.AsyncClient, sealer: Sealer, claim: ClaimedDelivery) -> Attempt:
-        """Post one delivery. Returns how that ended; raises nothing that the receiver can cause."""
-        import httpx2
-
-        now, started = datetime.now(UTC), time.monotonic()
-        try:
-            secrets = sealer.in_use(claim.endpoint_id, claim.secrets, now)
-            timestamp = int(now.timestamp())
-            headers = {
-                "content-type": "application/json",
-                "webhook-id": claim.message_id,
-                "webhook-timestamp": str(timestamp),
-                "webhook-signature": sign(secrets, claim.message_id, timestamp, claim.body),
-            }
-            async with asyncio.timeout(ATTEMPT_SECONDS):
-                ended = await _post(client, claim.url, claim.body, headers)
-        except TimeoutError:
-            ended = Attempt(0, error=f"no answer within {ATTEMPT_SECONDS:.0f} s")
-        except (httpx2.HTTPError, httpx2.InvalidURL, Corrupted, OSError) as error:
-            ended = Attempt(0, error=redact_text(f"{type(error).__name__}: {error}")[:500])
-        return replace(ended, milliseconds=round((time.monotonic() - started) * 1e3))
-
     def record(self, claim: ClaimedDelivery, attempt: Attempt) -> None:
         """Record an attempt, and announce what it changed."""
-        control_run = self._ledger.webhooks.record(claim, attempt)
+        control_run = self._webhooks.record(claim, attempt)
         metrics.WEBHOOK_ATTEMPTS.labels("delivered" if attempt.arrived else "failed").inc()
         if not attempt.arrived:
             facts = {"message_id": claim.message_id, "webhook_id": claim.endpoint_id, "status": attempt.status}
@@ -158,6 +133,27 @@ class WebhookSender:
         if control_run is not None:
             log.warning("webhook_disabled", webhook_id=claim.endpoint_id)
             announce_control(self._context, control_run)
+
+
+async def _attempt(client: httpx2.AsyncClient, sealer: Sealer, claim: ClaimedDelivery) -> Attempt:
+    """Post one delivery. Returns how that ended; raises nothing that the receiver can cause."""
+    import httpx2
+
+    timestamp, started = int(time.time()), time.monotonic()
+    try:
+        headers = {
+            "content-type": "application/json",
+            "webhook-id": claim.message_id,
+            "webhook-timestamp": str(timestamp),
+            "webhook-signature": sign(sealer.in_use(claim.secrets), claim.message_id, timestamp, claim.body),
+        }
+        async with asyncio.timeout(ATTEMPT_SECONDS):
+            ended = await _post(client, claim.url, claim.body, headers)
+    except TimeoutError:
+        ended = Attempt(0, error=f"no answer within {ATTEMPT_SECONDS:.0f} s")
+    except (httpx2.HTTPError, httpx2.InvalidURL, Corrupted, OSError) as error:
+        ended = Attempt(0, error=redact_text(f"{type(error).__name__}: {error}")[:500])
+    return ended._replace(milliseconds=round((time.monotonic() - started) * 1e3))
 
 
 def _client(proxy_url: str) -> httpx2.AsyncClient:
@@ -177,31 +173,17 @@ def _client(proxy_url: str) -> httpx2.AsyncClient:
 
 
 async def _post(client: httpx2.AsyncClient, url: str, body: str, headers: Mapping[str, str]) -> Attempt:
+    from sluice.ingest.politeness.hosts import retry_after_seconds
+
     async with client.stream("POST", url, content=body.encode(), headers=headers) as response:
-        if why := response.headers.get(REFUSED_HEADER) or response.headers.get(FAILED_HEADER):
+        if why := next(filter(None, map(response.headers.get, OF_PROXY)), None):
             return Attempt(0, error=f"the egress proxy let it not through: {why[:200]}")
         answer = b""
         async for part in response.aiter_raw():
             answer += part
             if len(answer) >= MOST_ANSWER_BYTES:
                 break
-        said = redact_text(answer[:MOST_ANSWER_BYTES].decode("utf-8", "replace"))
-        wait = _retry_after(response.headers.get("retry-after"), datetime.now(UTC))
-        return Attempt(0, response.status_code, said, retry_after_seconds=wait if _may_ask(response) else None)
-
-
-def _may_ask(response: httpx2.Response) -> bool:
-    return response.status_code in (429, 503)
-
-
-def _retry_after(told: str | None, now: datetime) -> float | None:
-    """Return the seconds of a `Retry-After` header (RFC 9110, 10.2.3); None if it has no sense."""
-    if told is None:
-        return None
-    if told.strip().isdecimal():
-        return float(told.strip()[:9])
-    try:
-        at = parsedate_to_datetime(told)
-    except ValueError:
-        return None
-    return max(0.0, (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds())
+        told = _NAMED_SECRET.sub(rf"\1{MASK}", redact_text(answer.decode("utf-8", "replace")))[:MOST_ANSWER_BYTES]
+        asked = response.headers.get("retry-after") if response.status_code in (429, 503) else None
+        pause_seconds = retry_after_seconds(asked, datetime.now(UTC)) if asked else 0.0
+        return Attempt(0, response.status_code, told, retry_after_seconds=pause_seconds)

@@ -16,23 +16,25 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar, get_args
 
-from sluice.contracts.base import CORPUS_NAME
-from sluice.contracts.errors import Forbidden, InvalidInput, InvalidSetting
+from sluice.contracts.base import CORPUS_NAME, fields_of
+from sluice.contracts.errors import Conflict, Forbidden, InvalidInput, InvalidSetting, NotFound
 from sluice.contracts.operations.dead_letters import DeadLetterFilter
+from sluice.contracts.operations.keys import ApiKey, KeyLimits, MadeKey, NewKey, Role
 from sluice.disk.durable import replace_file
 from sluice.ledger.audit import KeyRecord
 from sluice.ledger.ledger import Ledger
 from sluice.workers.data_dir import API_FILE, SIGNING_FILE
 from sluice.workers.settings import Settings
 
-__all__ = ["ROLES", "ApiKeys", "KeyRecord", "LocalKey", "Role", "is_loopback", "require_key_beyond_loopback"]
+__all__ = ["ROLES", "ApiKeys", "LocalKey", "Role", "is_loopback", "require_key_beyond_loopback"]
 
-Role = Literal["agent", "operator"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 KEY_PREFIX = "slk_"
+OWN_NAME = "local"
+"""The name of a caller from this machine that needs no key."""
 LOCAL_PREFIX = "slo_"
 REMEMBERED_SECONDS = 2.0
 """Age up to which the list of keys is used without a look into the ledger: the delay of a revocation."""
@@ -59,6 +61,7 @@ class ApiKeys:
         corpora: Sequence[str],
         expires_at: datetime | None = None,
         requests_per_minute: int | None = None,
+        operator: str = OWN_NAME,
     ) -> tuple[str, str]:
         """Create a key; return its id and the key itself, which is not kept. Without corpora it covers all of them.
 
@@ -71,20 +74,53 @@ class ApiKeys:
             if not CORPUS_NAME.fullmatch(corpus):
                 raise InvalidInput("corpus", f"{corpus!r} is no corpus name", "lower-case letters, digits, - _ .")
         if expires_at is not None and expires_at <= datetime.now(UTC):
-            raise InvalidInput("expires", f"{expires_at:%Y-%m-%d %H:%M} UTC has passed", "give a moment to come")
+            raise _passed(expires_at)
         if requests_per_minute is not None and requests_per_minute < 0:
             raise InvalidInput("rate", "is below 0", "give requests a minute, or 0 for no limit")
         key, key_id = KEY_PREFIX + secrets.token_urlsafe(32), "key_" + secrets.token_hex(6)
-        self._ledger.keys.insert(key_id, _hash(key), name, role, corpora, expires_at, requests_per_minute)
+        self._ledger.keys.insert(key_id, _hash(key), name, role, corpora, expires_at, requests_per_minute, operator)
+        self._forget()
         return key_id, key
 
-    def list(self) -> Sequence[KeyRecord]:
-        """Return every key, the revoked ones too."""
-        return self._ledger.keys.list()
+    def make(self, wanted: NewKey, operator: str) -> MadeKey:
+        """Create a key; return it with its secret. Raises as `create` does."""
+        limits = wanted.expires_at, wanted.requests_per_minute
+        key_id, key = self.create(wanted.name, wanted.role, wanted.corpora, *limits, operator)
+        return MadeKey.model_construct(**dict(self.one(key_id)), key=key)
 
-    def revoke(self, key_id: str) -> bool:
+    def list(self) -> Sequence[ApiKey]:
+        """Return every key, the revoked ones too, the oldest first."""
+        return [ApiKey.model_construct(**fields_of(ApiKey, key)) for key in self._ledger.keys.list()]
+
+    def one(self, key_id: str) -> ApiKey:
+        """Return a key. Raises `NotFound` if there is no such key."""
+        found = next((key for key in self.list() if key.id == key_id), None)
+        if found is None:
+            raise NotFound(f"there is no key {key_id}")
+        return found
+
+    def change(self, key_id: str, limits: KeyLimits, operator: str) -> ApiKey:
+        """Change the given limits of a key. Raises `InvalidInput` if its end has passed, `NotFound` if there is no such
+        key, `Conflict` if it is revoked."""
+        given = limits.model_dump(exclude_unset=True)
+        if end := given.get("expires_at"):
+            given["expires_at"] = end.timestamp()
+            if end <= datetime.now(UTC):
+                raise _passed(end)
+        if given and not self._ledger.keys.change(key_id, given, operator, "key_changed"):
+            raise Conflict(f"key {key_id} is revoked: make another")
+        self._forget()
+        return self.one(key_id)
+
+    def revoke(self, key_id: str, operator: str = OWN_NAME) -> bool:
         """Put a key out of force. Raises `NotFound` if there is no such key."""
-        return self._ledger.keys.revoke(key_id)
+        was_in_force = self._ledger.keys.revoke(key_id, operator)
+        self._forget()
+        return was_in_force
+
+    def _forget(self) -> None:
+        """Have the next request read the list anew."""
+        self._read_at = float("-inf")
 
     def is_known(self, key: str | None) -> bool:
         """Return whether the list is recent enough to check this key without the ledger. None stands for no key."""
@@ -179,6 +215,10 @@ def require_key_beyond_loopback(settings: Settings) -> None:
             )
 
 
+def _passed(end: datetime) -> InvalidInput:
+    return InvalidInput("expires_at", f"{end:%Y-%m-%d %H:%M} UTC has passed", "give a moment to come")
+
+
 def _hash(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
@@ -224,5 +264,5 @@ class Caller:
         return wanted.within(self.corpora)
 
 
-OWN_MACHINE = Caller("local", "operator", None)
+OWN_MACHINE = Caller(OWN_NAME, "operator", None)
 """A request from this machine that needs no key."""

@@ -45,6 +45,10 @@ _SIGNED = frozenset({PDF, ZIP, "application/gzip", *OFFICE})
 """Types whose files always have their signature."""
 
 
+Known = Callable[[str], str | None]
+"""From a document's id to the SHA-256 of the file that the corpus has of it; None where it has none."""
+
+
 class Content(NamedTuple):
     """A file as a document: its path, the SHA-256 of its bytes, and a `Document`'s fields, or why there are none."""
 
@@ -52,10 +56,13 @@ class Content(NamedTuple):
     sha256: str
     fields: dict[str, Any] | None = None
     reason: str | None = None
+    size_bytes: int = 0
 
 
-def contents_of(file: BinaryIO, name: str, size_bytes: int, max_file_bytes: int = MAX_FILE_BYTES) -> Iterator[Content]:
+def contents_of(file: BinaryIO, name: str, max_file_bytes: int = MAX_FILE_BYTES) -> Iterator[Content]:
     """Yield the content of a file that can seek, or those of the files in it if it is an archive, one at a time."""
+    size_bytes = file.seek(0, 2)
+    file.seek(0)
     head = file.read(HEAD_BYTES)
     file.seek(0)
     try:
@@ -73,7 +80,11 @@ def contents_of(file: BinaryIO, name: str, size_bytes: int, max_file_bytes: int 
         yield content_of(file.read(max_file_bytes + 1), name)
 
 
-def files_held(readers: CorpusReaders, corpus: str) -> Callable[[str], str | None]:
+def nothing_held(_document_id: str) -> None:
+    """Have no file of any document."""
+
+
+def files_held(readers: CorpusReaders, corpus: str) -> Known:
     """Return a function from a document's id to the SHA-256 of the file that the corpus has of it, None for none.
 
     So the corpus itself is the memory of what was read: what broke off goes on from there.
@@ -89,7 +100,7 @@ def files_held(readers: CorpusReaders, corpus: str) -> Callable[[str], str | Non
 
 def content_of(body: bytes, name: str) -> Content:
     """Return the content of a file that is no archive."""
-    return Content(name, hashlib.sha256(body).hexdigest(), *read_content(body, name))
+    return Content(name, hashlib.sha256(body).hexdigest(), *read_content(body, name), len(body))
 
 
 def read_content(body: bytes, file_path: str) -> tuple[dict[str, Any] | None, str | None]:
@@ -128,8 +139,8 @@ def _read_content(body: bytes, file_path: str) -> tuple[dict[str, Any] | None, s
 
 def _contradiction(named: str | None, signed: str | None) -> str | None:
     """Return why the name of a file and its bytes do not agree; None where they do."""
-    if named in OFFICE and signed == "application/x-ole-storage":
-        return "encrypted, or of the format before 2007: save it anew, without a password"
+    if signed == "application/x-ole-storage":
+        return "an office file with a password, or of a format before 2007: save it anew"
     if named in _SIGNED and signed != named:
         return f"its name says {named}, its bytes say {signed or 'something else'}"
     if signed in {PDF, *OFFICE} and named is not None and named != signed:

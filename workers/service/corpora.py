@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import os
 import secrets
+import tarfile
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from sluice.contracts.api import RunAccepted
 from sluice.contracts.base import shared_fields
 from sluice.contracts.document import Chunk, DocumentFacts, document_id_for
-from sluice.contracts.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, PreconditionFailed
 from sluice.contracts.event import Next
 from sluice.contracts.filters import Where
 from sluice.contracts.ingest import DocumentAmended, ForgetDirected
 from sluice.contracts.operations import corpora as shown
 from sluice.contracts.operations.forget import Selection
-from sluice.contracts.operations.transfer import ExportDirected, ImportDirected
+from sluice.contracts.operations.transfer import ARTEFACTS, UPLOADED, Artefact, ExportDirected, ImportDirected
 from sluice.contracts.trust import Verdict
 from sluice.index.folder import CorpusLayout
 from sluice.index.search.filters import Matches, matcher, score
-from sluice.ingest.embed.embed import fingerprint_of_corpus
 from sluice.ledger.corpora import CorpusEntry
 from sluice.ledger.events.outbox import Entry
 from sluice.memory.qdrant_schema import is_memory_corpus
@@ -35,9 +37,10 @@ from sluice.trust.private.patterns import build_finder
 from sluice.trust.snippets import snippet_length
 from sluice.trust.source_trust import source_trust_of
 from sluice.workers.context import Context
+from sluice.workers.runtime.backpressure import DiskRoom
 from sluice.workers.service.callers import Caller
 from sluice.workers.service.service import Service, require_documents_corpus
-from sluice.workers.transfer import artefact_path, read_manifest
+from sluice.workers.transfer import artefact_path, check_hashes, keep, read_manifest
 from sluice.workers.wiring.corpora import FIRST_CORPUS, Reader, policy_of
 
 _ORDERS: Mapping[shown.DocumentOrder, Any] = {
@@ -77,7 +80,7 @@ class CorpusDesk:
 
     def one(self, name: str, caller: Caller) -> shown.CorpusView:
         """Return one corpus with its figures."""
-        self._require(name, caller)
+        self.require(name, caller)
         return self._view(name, self._entries.one(name))
 
     def create(self, wanted: shown.NewCorpus, caller: Caller) -> shown.CorpusView:
@@ -94,7 +97,7 @@ class CorpusDesk:
     def change(self, name: str, patch: shown.CorpusPatch, version: int | None, caller: Caller) -> shown.CorpusView:
         """Change settings; None among the patch's gives a setting its default. `version` is the one that the caller
         has seen. Raises `PreconditionFailed` if it is another now."""
-        self._require(name, caller)
+        self.require(name, caller)
         require_documents_corpus(name)
         entry = self._entries.one(name) or CorpusEntry(name)
         if version is not None and version != entry.version:
@@ -108,7 +111,7 @@ class CorpusDesk:
     def delete(self, name: str, caller: Caller, note: str) -> RunAccepted:
         """Begin a run that forgets every document of the corpus; from now on the corpus does not exist. Its open runs
         are cancelled. Raises `Overloaded` if the index's queue is full."""
-        self._require(name, caller)
+        self.require(name, caller)
         require_documents_corpus(name)
         selection = Selection(everything=True)
         run = self._service.new_run("deletion", name, owner=caller.owner, is_small=True, deletes_corpus=True)
@@ -123,7 +126,7 @@ class CorpusDesk:
 
     def export(self, name: str, caller: Caller) -> RunAccepted:
         """Begin a run that writes the corpus to an artefact, whose id is the run's `artefact` link."""
-        self._require(name, caller)
+        self.require(name, caller)
         artefact_id = f"art_{secrets.token_hex(12)}"
         run = self._service.new_run("export", name, owner=caller.owner)
         accepted = self._service.begin(run, [Next(ExportDirected(artefact_id=artefact_id))])
@@ -133,25 +136,47 @@ class CorpusDesk:
     def bring_in(self, name: str, artefact_id: str, caller: Caller) -> RunAccepted:
         """Begin a run that writes an artefact's documents to a corpus that exists.
 
-        Raises `NotFound` without the artefact or the corpus, `InvalidInput` if the file is no export, and `Conflict` if
-        its vectors are of another model than the corpus's.
+        Raises `NotFound` without the artefact or the corpus.
         """
-        self._require(name, caller)
+        self.require(name, caller)
         require_documents_corpus(name)
-        context, manifest = self._context, read_manifest(self.artefact(artefact_id, caller))
-        own = context.readers.reader(name).model_fingerprint or fingerprint_of_corpus(context.settings.embed, name)
-        if manifest.model not in (None, own):
-            raise Conflict(f"its vectors are of {manifest.model}, and corpus {name!r} has those of {own}")
+        manifest = read_manifest(self.artefact(artefact_id, caller))
         run = self._service.new_run("import", name, owner=caller.owner)
         return self._service.begin(run, [Next(ImportDirected(artefact_id=artefact_id, manifest=manifest))])
 
     def artefact(self, artefact_id: str, caller: Caller) -> Path:
-        """Return the file of an artefact. Raises `NotFound` without it, or if it is of a corpus that the caller may not
-        see."""
+        """Return the file of an artefact. Raises `NotFound` without it, or if it is an export of a corpus that the
+        caller may not see."""
         path = artefact_path(self._context.settings.data_dir, artefact_id)
-        if not path.is_file() or not caller.may_see(read_manifest(path).corpus):
+        manifest = read_manifest(path)
+        if not artefact_id.startswith(UPLOADED) and not caller.may_see(manifest.corpus):
             raise NotFound(f"there is no artefact {artefact_id!r}")
         return path
+
+    @contextmanager
+    def receiving(self) -> Iterator[IO[bytes]]:
+        """Yield a file to receive an artefact in; removes what `take_in` does not keep. Raises `DiskFull`."""
+        DiskRoom(self._context.settings.data_dir).require()
+        folder = self._context.settings.data_dir / ARTEFACTS
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".received-", delete=False) as file:
+            try:
+                yield file
+            finally:
+                Path(file.name).unlink(missing_ok=True)
+
+    def take_in(self, file: IO[bytes]) -> Artefact:
+        """Keep what was received as an artefact. Raises `InvalidInput` if it is no whole export."""
+        file.flush()
+        received = Path(file.name)
+        manifest = read_manifest(received)
+        try:
+            check_hashes(received, manifest)
+        except (Corrupted, tarfile.TarError) as error:
+            raise InvalidInput("body", f"is no whole export: {error}", "upload it again") from error
+        artefact_id, size = f"{UPLOADED}{secrets.token_hex(12)}", received.stat().st_size
+        keep(received, artefact_path(self._context.settings.data_dir, artefact_id))
+        return Artefact(id=artefact_id, bytes=size, manifest=manifest)
 
     def _open_runs(self, name: str) -> list[str]:
         return [one.run_id for one in self._context.ledger.runs(500, None, name, status="open")]
@@ -163,13 +188,9 @@ class CorpusDesk:
                 remedy = f"one of {', '.join(policy.sources)}, or change trust.corpora in the instance's settings"
                 raise InvalidInput(f"sources.{place}", f"{source!r} is none that the instance's policy allows", remedy)
 
-    def require(self, name: str, caller: Caller, *, creates: bool) -> None:
-        """Raise as above, unless the request `creates` the corpus: so every door asks before it accepts work."""
-        caller.may_touch(name)
-        if not creates:
-            self._context.readers.require(name)
-
-    def _require(self, name: str, caller: Caller) -> None:
+    def require(self, name: str, caller: Caller) -> None:
+        """Raise `Forbidden` or `NotFound` unless the caller may touch the corpus, and it exists."""
+        """Raise as above, and change nothing."""
         caller.may_touch(name)
         self._context.readers.require(name)
 
@@ -263,16 +284,10 @@ class DocumentDesk:
         ]
 
     def amend(self, caller: Caller, corpus: str, document_id: str, patch: shown.DocumentPatch) -> RunAccepted:
-        """Begin a run that changes the document's metadata: a new version with the same passages and vectors.
-
-        Raises:
-            InvalidInput: the patch changes nothing.
-            PolicyRefused: the corpus is an agent's memory.
-        """
+        """Begin a run that changes the document's metadata: a new version with the same passages and vectors. Raises
+        `PolicyRefused` if the corpus is an agent's memory."""
         _, facts = self._found(caller, corpus, document_id)
         require_documents_corpus(corpus)
-        if not patch.metadata:
-            raise InvalidInput("metadata", "changes nothing", "name the values to set, and null for those to remove")
         run = self._service.new_run("documents", corpus, owner=caller.owner, is_small=True)
         body = DocumentAmended(document_id=facts.document_id, metadata=patch.metadata)
         return self._service.begin(run, [Next(body)])

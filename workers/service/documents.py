@@ -16,12 +16,13 @@ from sluice.contracts.base import Value
 from sluice.contracts.document import Document, DocumentFacts, Provenance, document_id_for, is_publication_date
 from sluice.contracts.errors import InvalidInput, NotFound, PolicyRefused
 from sluice.contracts.index import Answer
+from sluice.contracts.learning.passages import PassageFeedback, PassageMarked, Standing
 from sluice.index.search.passages import JoinedText, join_chunks
 from sluice.ingest.extract.media_types import media_type_for
 from sluice.ingest.url import normalise_url
 from sluice.otel import metrics
 from sluice.text.batches import in_batches
-from sluice.trust.private.mask import SECRET, is_current, is_masked, mask, mask_label
+from sluice.trust.private.mask import SECRET, Masked, is_current, is_masked, mask, mask_label
 from sluice.trust.private.patterns import build_finder
 from sluice.trust.settings import TrustSettings
 from sluice.trust.signature import problem_with
@@ -71,6 +72,36 @@ def require_chunks_of(answer: Answer | None, chunk_ids: Sequence[str]) -> None:
         if chunk_id not in given:
             problem = f"{chunk_id!r} is no chunk of the run's answer" if answer else "the run has no answer"
             raise InvalidInput(f"chunk_ids_used.{position}", problem, "send chunk ids from the run's answer.chunks")
+
+
+def marks_of(
+    answer: Answer | None, passages: Sequence[PassageFeedback], owner: str, standing: Standing
+) -> list[PassageMarked]:
+    """Return the marks on passages of an answer by the key `owner`.
+
+    Raises `InvalidInput`, with its position, for a passage that the answer does not cite or hold, or that is named
+    twice. The URL of a submission is only a claim, and no mark on its page.
+    """
+    chunks = {chunk.chunk_id: chunk for chunk in answer.chunks} if answer else {}
+    cited = {citation.number: citation.chunk_id for citation in answer.citations} if answer else {}
+    marks: dict[str, PassageMarked] = {}
+    for position, one in enumerate(passages):
+        chunk = chunks.get((one.chunk_id if one.citation is None else cited.get(one.citation)) or "")
+        field = f"passages.{position}." + ("chunk_id" if one.citation is None else "citation")
+        if chunk is None or chunk.chunk_id in marks:
+            told = one.citation or repr(one.chunk_id)
+            problem = f"{told} names a passage again" if chunk else f"the run's answer has no passage {told}"
+            numbers = ", ".join(map(str, cited)) or "none"
+            raise InvalidInput(field, problem, f"name each passage once, by its citation's number ({numbers})")
+        marks[chunk.chunk_id] = PassageMarked(
+            chunk_id=chunk.chunk_id,
+            document_id=chunk.document_id,
+            url=chunk.url if chunk.provenance.source in ("crawl", "search") else None,
+            owner=owner,
+            standing=standing,
+            **{name: getattr(one, name) for name in ("verdict", "reason", "note")},
+        )
+    return list(marks.values())
 
 
 def has_content(submitted: SubmittedDocument) -> bool:
@@ -172,13 +203,9 @@ def read_document_text(
     facts = reader.document(document_id)
     if facts is None:
         raise NotFound(f"corpus {corpus!r} holds no document {asked_for!r}")
-    if facts.provenance.nosnippet:
-        raise PolicyRefused("nosnippet", "the site asks that no text of this page be shown", f"read it at {facts.url}")
-    if (limit := snippet_length(facts.provenance, facts.metadata, settings.snippet_licences)) is not None:
-        why = f"at most {limit} characters of a passage may be shown of this document"
-        raise PolicyRefused("snippet", why, f"read it at {facts.url or facts.file_path}")
+    require_showable(facts, settings)
     joined = join_chunks(reader.chunks(document_id))
-    lines = _shown(joined, facts, settings).split("\n")
+    lines = shown(joined, facts, settings).text.split("\n")
     last = len(lines) if end_line is None else min(end_line, len(lines))
     if start_line > len(lines):
         raise InvalidInput("start_line", f"the text has {len(lines)} lines", f"1 to {len(lines)}")
@@ -204,7 +231,16 @@ def read_document_text(
     )
 
 
-def _shown(joined: JoinedText, facts: DocumentFacts, settings: TrustSettings) -> str:
+def require_showable(facts: DocumentFacts, settings: TrustSettings) -> None:
+    """Raise `PolicyRefused` if the site or the licence asks that no text of it be shown, or only a snippet."""
+    if facts.provenance.nosnippet:
+        raise PolicyRefused("nosnippet", "the site asks that no text of this page be shown", f"read it at {facts.url}")
+    if (limit := snippet_length(facts.provenance, facts.metadata, settings.snippet_licences)) is not None:
+        why = f"at most {limit} characters of a passage may be shown of this document"
+        raise PolicyRefused("snippet", why, f"read it at {facts.url or facts.file_path}")
+
+
+def shown(joined: JoinedText, facts: DocumentFacts, settings: TrustSettings) -> Masked:
     """Return the text with private values masked. If other rules inspected the document, it is searched again."""
     finder = build_finder(settings)
     is_searched = is_current(facts.inspected_by, finder)
@@ -212,4 +248,4 @@ def _shown(joined: JoinedText, facts: DocumentFacts, settings: TrustSettings) ->
     for span in private:
         if is_masked(span, settings.mask):
             metrics.MASKED.labels(SECRET if span.is_secret else span.kind).inc()
-    return mask(joined.text, private, settings.mask).text
+    return mask(joined.text, private, settings.mask)

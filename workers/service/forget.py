@@ -33,6 +33,7 @@ from sluice.workers.context import Context
 from sluice.workers.service.callers import Caller
 from sluice.workers.service.documents import usable_url
 from sluice.workers.service.service import Service
+from sluice.workers.transfer import artefacts_with
 from sluice.workers.wiring.corpora import FALLBACK_FOLDER, CorpusReaders
 
 _WEB = ("http://", "https://")
@@ -159,12 +160,17 @@ class _Search:
                 yield from self._in_index(readers, layout, told)
         pages = ledger.erasure.pages(*meant)
         yield _trace("known pages", len(pages), (key.hex() for key in pages))
+        marked, named = ledger.marks.documents(self._corpus), self._selection
+        left = (one for one, url in marked.items() if one in self._ids or (url and _is_named(url, named)))
+        yield _trace("marks on passages", len(marked), sorted(left))
         held = ledger.quarantine.of(*meant)
         yield _trace("quarantine", len(held), held)
         yield self._in_batches()
         leftovers = ledger.erasure.leftovers(*meant).blobs  # raw pages, submissions, batches and vectors
         there = sorted(sha256 for sha256 in leftovers if blobs.has(sha256))
         yield _trace("blobs that events lead to", len(leftovers), there)
+        copies = artefacts_with(self._context.settings.data_dir, self._corpus, self._is_meant)
+        yield _trace("exports and uploads of corpora", 0, (path.stem for path in copies))
         if self._context.settings.index.object_store_url:
             yield self._in_object_store(self._context.settings.index.object_store_url)
         yield from self._in_graph()
@@ -242,6 +248,10 @@ class _Search:
         readers, corpus = self._context.readers, self._corpus
         served = readers.reader(corpus).documents(held) if readers.exists(corpus) else {}
         return _trace(place, len(held), sorted(one for one in held if one in self._ids or one not in served))
+
+
+def _is_named(url: str, selection: forgetting.Selection) -> bool:
+    return url == selection.url or (selection.url_prefix is not None and url.startswith(selection.url_prefix))
 
 
 def _facts_in(content: bytes) -> Iterator[DocumentFacts]:

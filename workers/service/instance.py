@@ -18,8 +18,10 @@ from sluice.workers.broker.direct_query import QueryPool
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.runtime.backpressure import DiskRoom
+from sluice.workers.schedules import ScheduleDesk
 from sluice.workers.service.callers import ApiKeys, secret_of
 from sluice.workers.service.corpora import CorpusDesk, DocumentDesk
+from sluice.workers.service.crawling import CrawlDesk
 from sluice.workers.service.dead_letters import DeadLetterDesk
 from sluice.workers.service.forget import ForgetDesk
 from sluice.workers.service.freshness import published_hash
@@ -54,6 +56,8 @@ class Instance:
         self.corpora = CorpusDesk(self.context)
         self.documents = DocumentDesk(self.context)
         self.uploads = UploadDesk(self.context, self.service)
+        self.crawling = CrawlDesk(self.context, self.service)
+        self.schedules = ScheduleDesk(self.context)
         self.runs = Runs(ledger)
         self.dead_letters = DeadLetterDesk(self.context)
         self.forget = ForgetDesk(self.context)

@@ -28,7 +28,7 @@ from sluice.contracts.errors import InvalidInput, first_problem
 from sluice.contracts.trust import Signature
 from sluice.ingest.extract.media_types import PLAIN
 from sluice.trust.signature import SIGNATURE_SUFFIX, problem_with
-from sluice.workers.service.contents import MAX_FILE_BYTES, Content, contents_of
+from sluice.workers.service.contents import MAX_FILE_BYTES, Content, Known, contents_of, nothing_held
 
 MOST_SIGNATURE_BYTES = 16_384
 """Bytes read of a signature, which has some hundred."""
@@ -37,12 +37,6 @@ UNCHANGED = "unchanged"
 """Why a file is left out that the corpus has with the same content."""
 
 OnSkip = Callable[[Path, str], None]
-Known = Callable[[str], str | None]
-"""From a document's id to the SHA-256 of the file that the corpus has of it; None where it has none."""
-
-
-def nothing_known(_document_id: str) -> None:
-    """Know no file of any document."""
 
 
 def documents_in(
@@ -52,7 +46,7 @@ def documents_in(
     on_skip: OnSkip,
     max_file_bytes: int = MAX_FILE_BYTES,
     keys: Mapping[str, str] = MappingProxyType({}),
-    known: Known = nothing_known,
+    known: Known = nothing_held,
 ) -> Iterator[Document]:
     """Yield the documents in files and folders; `on_skip` gets every path that is left out, and why.
 
@@ -102,11 +96,11 @@ class _Reading:
                 return
             self._files.add((facts.st_dev, facts.st_ino))
             with path.open("rb") as file:
-                yield from self._read(file, path, file_path, facts)
+                yield from self._read(file, path, file_path)
         except OSError as error:
             self.on_skip(path, f"cannot be read: {error.strerror or error}")
 
-    def _read(self, file: BinaryIO, path: Path, file_path: str, facts: os.stat_result) -> Iterator[Document]:
+    def _read(self, file: BinaryIO, path: Path, file_path: str) -> Iterator[Document]:
         if path.suffix.lower() == ".jsonl" and _is_beir(file, self.max_file_bytes):
             yield from self._lines(file, path)
         else:
@@ -115,7 +109,7 @@ class _Reading:
                 self.on_skip(path, problem)
                 return
             provenance = Provenance(source="file", fetched_at=self.now, signed_by=signer)
-            for content in contents_of(file, file_path, facts.st_size, self.max_file_bytes):
+            for content in contents_of(file, file_path, self.max_file_bytes):
                 found = path / content.name[len(file_path) + 1 :] if content.name != file_path else path
                 if content.fields is None:
                     self.on_skip(found, content.reason or "nothing to read")

@@ -20,21 +20,24 @@ import structlog
 from pydantic import Field
 from redis.exceptions import RedisError
 
-from sluice.contracts.api import RunView
+from sluice.contracts.api import PromptView, RunView
 from sluice.contracts.base import Value, is_none
 from sluice.contracts.errors import Corrupted, NotFound, Overloaded
 from sluice.contracts.event import Body
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
+from sluice.contracts.ingest import EgressRefused
 from sluice.gate.decide import explain, needs_model
 from sluice.gate.learned.model import GateModel
 from sluice.gate.profile import Profile
 from sluice.ledger.ledger import Ledger, RunSummary
 from sluice.otel.spans import SpanStore
 from sluice.otel.start import RETENTION_HOURS
+from sluice.trust.prompts.build import templates
 from sluice.workers.broker.keys import Keys
 from sluice.workers.context import Context
 from sluice.workers.service.callers import Caller
 from sluice.workers.settings import Settings
+from sluice.workers.wiring.plan_summary import summarise
 
 __all__ = ["RunSummary", "Runs"]
 
@@ -58,7 +61,18 @@ class Runs:
         run = self._ledger.run(run_id)
         if not caller.may_see(run.corpus):
             raise NotFound(f"no run {run_id}")
-        return run
+        return self._summarised(run)
+
+    def ended(self, run_id: str) -> RunView | None:
+        """Return everything about a run that has ended; None while it has not. Raises `NotFound` if there is none."""
+        run = self._ledger.ended_run(run_id)
+        return self._summarised(run) if run else None
+
+    def _summarised(self, run: RunView) -> RunView:
+        counts, refused = self._ledger.count_kinds(run.run_id), EgressRefused.kind
+        told = self._ledger.events_of_kind(run.run_id, refused) if refused in counts else []
+        summary = summarise(run, counts, [event.body_as(EgressRefused) for event in told])
+        return run.model_copy(update={"plan_summary": summary})
 
     def recent(
         self, caller: Caller, limit: int, before: str | None = None, *, corpus: str | None = None, **filters: Any
@@ -241,3 +255,11 @@ def _profile_of(context: Context, decided: GateDecided) -> Profile:
     if present is not None and present.config_hash == decided.config_hash:
         return present
     return Profile.from_bytes(context.blobs.named(decided.config_hash))
+
+
+def prompt_templates() -> list[PromptView]:
+    """Return the templates that a request's `prompt` may name, each version by itself."""
+    return [
+        PromptView(name=one.name, version=one.version, full_name=full_name, summary=one.summary)
+        for full_name, one in templates().items()
+    ]

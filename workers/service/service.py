@@ -22,16 +22,19 @@ from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, Inv
 from sluice.contracts.event import Event, Gap, GapFound, Next, Queue, new_run_id
 from sluice.contracts.gate import Feedback, FeedbackGiven, GateOptions, GateRequested, Limits, SearchWishes
 from sluice.contracts.ingest import CrawlDirected, DocumentsRemoved, DocumentsSubmitted, Render
+from sluice.contracts.learning.passages import MarkedPassage, Standing
 from sluice.contracts.learning.run_outcome import DEFAULT_SIGNAL
 from sluice.gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
 from sluice.gate.profile import choose_profile
 from sluice.gate.veto import lifted_by, lowest_ceilings
 from sluice.ingest.search.port import SearchFilters
 from sluice.ledger.events.outbox import NO_KEY, run_baggage
+from sluice.ledger.learning.passage_marks import MOST_MARKS
 from sluice.ledger.ledger import CreatedRun, NewRun
 from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel.context import current_traceparent
 from sluice.trust.prompts.build import template_named
+from sluice.trust.source_trust import weigh_marks
 from sluice.workers.context import Context
 from sluice.workers.runtime.backpressure import DiskRoom
 from sluice.workers.runtime.negative_list import without_forgotten
@@ -41,6 +44,7 @@ from sluice.workers.service.documents import (
     document_of,
     encoded,
     has_content,
+    marks_of,
     may_precede_bulk,
     require_chunks_of,
     usable_url,
@@ -61,6 +65,7 @@ class Service:
         """Record a gate request and set it going.
 
         Raises:
+            NotFound: there is no such corpus, and the request does not create it.
             InvalidInput: an unknown profile or prompt, an unusable seed or site.
             Conflict: the idempotency key was used for another request.
             Overloaded: its queues are full; says when to come back.
@@ -102,6 +107,7 @@ class Service:
         """Record documents for ingestion: content is chunked, a bare URL is crawled.
 
         Raises:
+            NotFound: there is no such corpus, and the request does not create it.
             InvalidInput: a document that cannot be read, by its index.
             PolicyRefused: a URL is to be crawled while crawling is off, the negative list names every document, or the
                 corpus is an agent's memory.
@@ -210,21 +216,29 @@ class Service:
             self._context.transport.announce(emitted)
         return True
 
-    def give_feedback(self, request: FeedbackRequest, *, owner: str = NO_KEY) -> bool:
-        """Record feedback on an answer; return whether it is new.
+    def give_feedback(self, request: FeedbackRequest, *, owner: str = NO_KEY, is_operator: bool = False) -> bool:
+        """Record feedback on an answer and on passages of it; return whether any of it is new.
 
-        Feedback counts once for each run, `owner` and signal: the same again changes nothing.
+        Feedback counts once for each run, `owner` and signal, and for each passage: the same again changes nothing.
 
         Raises:
             NotFound: no such run.
-            InvalidInput: a chunk id that is not in the run's answer.
-            Conflict: the owner has given other feedback on this run, by the same signal.
+            InvalidInput: a chunk id or a citation that is not in the run's answer.
+            Conflict: the owner has given other feedback on this run by the same signal, or on a passage.
         """
         self._room.require()
         ledger = self._context.ledger
         run = ledger.run(request.run_id)
         require_chunks_of(run.answer, request.chunk_ids_used)
+        is_new = False
+        if request.passages:
+            is_asker = owner == ledger.tenancy(run.run_id)[1]
+            standing: Standing = "asker" if is_asker else "operator" if is_operator else "other"
+            is_new = ledger.marks.give(run.run_id, marks_of(run.answer, request.passages, owner, standing))
+            self._context.doubts.drop(run.corpus)
         body = FeedbackGiven(**fields_of(Feedback, request))
+        if request.passages and body == FeedbackGiven():
+            return is_new
         event = Event.of(body, run_id=run.run_id, corpus=run.corpus, traceparent=run.traceparent)
         dedupe_key = f"feedback-of:{owner}"
         if request.signal != DEFAULT_SIGNAL:
@@ -234,7 +248,21 @@ class Service:
             return True
         if ledger.keyed_event(run.run_id, dedupe_key).body != body:
             raise Conflict(f"other feedback on run {run.run_id} was recorded: it is given once and stays")
-        return False
+        return is_new
+
+    def marked_passages(self, corpus: str, limit: int, after: str | None = None) -> list[MarkedPassage]:
+        """Return passages of a corpus that callers call bad evidence, by their ids."""
+        marks = self._context.ledger.marks
+        found = marks.told(corpus, weigh_marks(marks.of_corpus(corpus)))
+        return [one for one in found if after is None or one.chunk_id > after][:limit]
+
+    def clear_passage(self, corpus: str, chunk_id: str, operator: str, note: str = "") -> MarkedPassage:
+        """Lift every mark on a passage of a corpus; return what stood. Raises `NotFound` if it has none."""
+        self._room.require()
+        stood = [one for one in self.marked_passages(corpus, MOST_MARKS) if one.chunk_id == chunk_id]
+        self._context.ledger.marks.clear(corpus, chunk_id, operator, note)
+        self._context.doubts.drop(corpus)
+        return stood[0]
 
     def new_run(
         self,
@@ -249,15 +277,20 @@ class Service:
         limits: Limits = _NO_LIMITS,
         named_pages: int = 0,
         is_small: bool = False,
-        create_corpus: bool = False,
+        create_corpus: bool | None = None,
         deletes_corpus: bool = False,
     ) -> NewRun:
         """Make an unrecorded run with the ceilings of the settings and of `limits`; a small one precedes bulk.
 
-        With `create_corpus` the run makes the entry of its corpus, if there is none.
-        Raises `DiskFull` if the disk is short of room.
+        With `create_corpus` the run makes the entry of its corpus, if there is none; False says that the corpus has to
+        exist. Raises `NotFound` if it does not, `PolicyRefused` if it is an agent's memory that is to be made, and
+        `DiskFull` if the disk is short of room.
         """
         self._room.require()
+        if create_corpus:
+            require_documents_corpus(corpus)
+        elif create_corpus is False:
+            self._context.readers.require(corpus)
         crawl_limits = self._context.crawl_limits
         return NewRun(
             run_id=new_run_id(),
@@ -317,6 +350,13 @@ class Service:
             baggage=run_baggage(run.traceparent),
         )
 
+    def require_crawling(self) -> None:
+        """Raise `PolicyRefused` if crawling is switched off."""
+        if not self._context.settings.crawl.enabled:
+            raise PolicyRefused("crawl.enabled", "crawling is switched off", "crawl.enabled = true in sluice.toml")
+        if not self._context.flags.enabled_now("crawl"):
+            raise PolicyRefused("flag_crawl", "the flag crawl is off", "sluice flags crawl --on")
+
     def _crawls(
         self,
         urls: Sequence[str],
@@ -329,10 +369,7 @@ class Service:
         """Return a directive for each URL that there is room for, and a gap for each other one."""
         if not urls:
             return []
-        if not self._context.settings.crawl.enabled:
-            raise PolicyRefused("crawl.enabled", "crawling is switched off", "crawl.enabled = true in sluice.toml")
-        if not self._context.flags.enabled_now("crawl"):
-            raise PolicyRefused("flag_crawl", "the flag crawl is off", "sluice flags crawl --on")
+        self.require_crawling()
         pages, size = ceilings.run.pages or 0, ceilings.run.bytes or 0
         crawl_limits = set_rendering(lower_limits(self._context.crawl_limits, limits), render, screenshot=screenshot)
         crawl_limits = crawl_limits.model_copy(update={"max_pages": pages, "max_bytes": size})

@@ -1,17 +1,18 @@
 """Webhooks, as far as a caller may have them: who is told of what, and the secrets that sign it.
 
 A caller sees its own webhooks, an operator of all corpora every one. A webhook hears of no corpus that its key may not
-touch. A secret is shown once and kept encrypted, by a key that is derived from the instance's.
+touch, whoever changes it. A secret is shown once and kept encrypted, by a key that is derived from the instance's.
 """
 
 from __future__ import annotations
 
 import base64
+import hmac
 import json
 import secrets
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from urllib.parse import urlsplit
 
 from sluice.contracts.base import fields_of
@@ -19,58 +20,47 @@ from sluice.contracts.errors import Corrupted, Forbidden, InvalidInput, NotFound
 from sluice.contracts.operations import webhooks as values
 from sluice.ingest.egress.rules import EgressRules
 from sluice.ledger.ledger import Ledger
-from sluice.ledger.webhooks.store import sealed_secrets
-from sluice.workers.service.callers import Caller
+from sluice.ledger.webhooks.store import Webhooks
+from sluice.workers.service.callers import OWN_MACHINE, Caller
 from sluice.workers.settings import Settings
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what every one begins with
 SECRET_BYTES = 32
 ROTATION = timedelta(hours=24)
 """Time for which the old secret signs beside the new one."""
-_SEALED_FOR = b"sluice webhooks"
-_NONCE_BYTES = 12
 
 
 class Sealer:
-    """Encrypts the secrets of webhooks (AES-256-GCM), each bound to its webhook, by a key derived from the instance's
-    (HKDF-SHA-256, RFC 5869)."""
+    """Encrypts the secrets of webhooks (Fernet), by a key derived from the instance's (HMAC-SHA-256)."""
 
     def __init__(self, instance_secret: bytes) -> None:
-        # Imported here: a process without webhooks does without.
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-        from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+        from cryptography.fernet import Fernet  # here: a process without webhooks does without
 
-        self._cipher = AESGCM(HKDF(SHA256(), 32, None, _SEALED_FOR).derive(instance_secret))
+        key = hmac.digest(instance_secret, b"sluice webhooks", "sha256")
+        self._cipher = Fernet(base64.urlsafe_b64encode(key))
 
-    def seal(self, webhook_id: str, secret: str) -> str:
-        """Return the secret encrypted, in base64."""
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        return base64.b64encode(nonce + self._cipher.encrypt(nonce, secret.encode(), webhook_id.encode())).decode()
+    def seal(self, signing: Sequence[tuple[str, float | None]]) -> str:
+        """Return secrets, each with the time until which it signs, as the column of a webhook; the newest first."""
+        return self._cipher.encrypt(json.dumps(signing).encode()).decode()
 
-    def open(self, webhook_id: str, sealed: str) -> str:
-        """Return the secret. Raises `Corrupted` if it was encrypted by another instance's key."""
-        from cryptography.exceptions import InvalidTag
+    def in_use(self, sealed: str) -> list[str]:
+        """Return the secrets that sign now, the newest first. Raises `Corrupted` if another key encrypted them."""
+        from cryptography.fernet import InvalidToken
 
-        raw = base64.b64decode(sealed)
         try:
-            opened = self._cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], webhook_id.encode())
-        except InvalidTag as error:
+            signing = json.loads(self._cipher.decrypt(sealed))
+        except InvalidToken as error:
             raise Corrupted(
-                f"the secret of webhook {webhook_id} was encrypted by another key than this data directory's: rotate it"
+                "the webhook's secret was encrypted by another key than this data directory's: rotate it"
             ) from error
-        return opened.decode()
-
-    def in_use(self, webhook_id: str, column: str, now: datetime) -> list[str]:
-        """Return the secrets that sign now, the newest first. Raises `Corrupted` as `open`."""
-        return [self.open(webhook_id, one) for one in sealed_secrets(column, now)]
+        return [secret for secret, until in signing if until is None or until > time.time()]
 
 
 class WebhookDesk:
     """The webhooks of one instance. Methods on one raise `NotFound` where there is none that the caller may see."""
 
     def __init__(self, ledger: Ledger, settings: Settings, instance_secret: bytes) -> None:
-        self._ledger, self._rows, self._instance_secret = ledger, ledger.webhooks, instance_secret
+        self._keys, self._rows, self._instance_secret = ledger.keys, ledger.webhooks, instance_secret
         self._rules = EgressRules(settings.egress)
 
     def create(self, asked: values.WebhookRequest, caller: Caller) -> values.WebhookMade:
@@ -81,12 +71,13 @@ class WebhookDesk:
             Forbidden: the key may not hear of these events or corpora.
             Conflict: the caller has too many.
         """
-        self._check(asked.url, asked.types, asked.corpora, caller)
-        webhook_id, secret = "wh_" + secrets.token_hex(8), _new_secret()
-        corpora = asked.corpora or tuple(sorted(caller.corpora or ()))
-        stored = self._stored(webhook_id, secret)
+        self._check_url(asked.url)
+        corpora = _corpora_of(asked.corpora, asked.types, caller)
+        secret = _new_secret()
         made = self._rows.insert(
-            *(webhook_id, asked.url, asked.types, corpora, caller.owner), description=asked.description, secrets=stored
+            *("wh_" + secrets.token_hex(8), asked.url, asked.types, corpora, caller.owner),
+            description=asked.description,
+            secrets=Sealer(self._instance_secret).seal([(secret, None)]),
         )
         return values.WebhookMade(secret=secret, **fields_of(values.Webhook, made))
 
@@ -99,75 +90,43 @@ class WebhookDesk:
         return self._seen(webhook_id, caller)[0]
 
     def change(self, webhook_id: str, asked: values.WebhookChange, caller: Caller) -> values.Webhook:
-        """Change what is given. Raises as `create`."""
+        """Change what is given. Raises as `create`, by the key that made the webhook."""
         before, _ = self._seen(webhook_id, caller)
         given = asked.model_dump(exclude_none=True, exclude={"enabled"})
-        if "corpora" in given:
-            given["corpora"] = asked.corpora or tuple(sorted(caller.corpora or ()))
-        types = asked.types or tuple(before.types)  # type: ignore[arg-type]  # the ledger holds none but these
-        self._check(asked.url or before.url, types, asked.corpora or before.corpora, caller)
-        changed = self._rows.change(webhook_id, **given)
-        if asked.enabled:
-            return self._rows.enable(webhook_id)
-        return changed if asked.enabled is None else self._rows.disable(webhook_id, f"by {caller.owner}")
+        if asked.url is not None:
+            self._check_url(asked.url)
+        if asked.types or asked.corpora is not None:
+            corpora = before.corpora if asked.corpora is None else asked.corpora
+            given["corpora"] = _corpora_of(corpora, asked.types or before.types, self._maker(before.owner))
+        return self._rows.change(webhook_id, asked.enabled, f"by {caller.owner}", **given)
 
-    def delete(self, webhook_id: str, caller: Caller) -> None:
-        """Remove a webhook and the log of its deliveries; what waits is not sent."""
+    def log(self, webhook_id: str, caller: Caller) -> Webhooks:
+        """Return the ledger's webhooks, to look at this one's deliveries, to send some again, or to remove it."""
         self._seen(webhook_id, caller)
-        self._rows.delete(webhook_id)
-
-    def deliveries(
-        self, webhook_id: str, caller: Caller, limit: int, after: str | None, status: values.DeliveryStatus | None
-    ) -> Sequence[values.WebhookDelivery]:
-        """Return the deliveries to a webhook, the latest first."""
-        self._seen(webhook_id, caller)
-        return self._rows.deliveries(webhook_id, limit, after, status)
+        return self._rows
 
     def rotate(self, webhook_id: str, caller: Caller) -> values.WebhookSecret:
         """Make a new secret. The one before signs beside it for a day; those from before that, no more."""
-        _, column = self._seen(webhook_id, caller)
-        secret, old_until = _new_secret(), datetime.now(UTC) + ROTATION
-        last = sealed_secrets(column, datetime.now(UTC))[:1]
+        _, sealed = self._seen(webhook_id, caller)
+        sealer, secret, old_until = Sealer(self._instance_secret), _new_secret(), datetime.now(UTC) + ROTATION
         try:
-            self._sealer.in_use(webhook_id, column, datetime.now(UTC))
+            before = sealer.in_use(sealed)[:1]
         except Corrupted:  # nobody can sign with it any more
-            last = []
-        self._rows.change(webhook_id, secrets=self._stored(webhook_id, secret, last, old_until))
+            before = []
+        signing = [(secret, None), *((one, old_until.timestamp()) for one in before)]
+        self._rows.change(webhook_id, secrets=sealer.seal(signing))
         return values.WebhookSecret(id=webhook_id, secret=secret, old_until=old_until)
 
-    def test(self, webhook_id: str, caller: Caller) -> str:
-        """Send a delivery of type `webhook.test`; return its id. Raises `Conflict` while the webhook is disabled."""
-        self._seen(webhook_id, caller)
-        return self._rows.test(webhook_id)
-
-    def replay(self, webhook_id: str, asked: values.DeliveryReplay, caller: Caller) -> values.Redelivered:
-        """Send deliveries again. Raises `Conflict` while the webhook is disabled."""
-        self._seen(webhook_id, caller)
-        return values.Redelivered(replayed=self._rows.replay(webhook_id, asked))
-
-    @property
-    def _sealer(self) -> Sealer:
-        return Sealer(self._instance_secret)
-
-    def _stored(self, webhook_id: str, secret: str, old: Sequence[str] = (), old_until: datetime | None = None) -> str:
-        until = old_until.timestamp() if old_until else None
-        stored: list[dict[str, Any]] = [{"sealed": self._sealer.seal(webhook_id, secret), "until": None}]
-        return json.dumps(stored + [{"sealed": one, "until": until} for one in old])
-
     def _seen(self, webhook_id: str, caller: Caller) -> tuple[values.Webhook, str]:
-        found, column = self._rows.find(webhook_id)
+        """Return a webhook and its encrypted secrets."""
+        found, sealed = self._rows.find(webhook_id)
         if found.owner != caller.owner and not _sees_all(caller):
             raise NotFound(f"no webhook {webhook_id}")
-        return found, column
+        return found, sealed
 
-    def _check(self, url: str, types: Sequence[values.HookType], corpora: Sequence[str], caller: Caller) -> None:
-        self._check_url(url)
-        for corpus in corpora:
-            caller.may_touch(corpus)
-        if caller.role != "operator" and (asked := values.OPERATORS_TYPES.intersection(types)):
-            raise Forbidden(f"{', '.join(sorted(asked))} needs a key with the role operator")
-        if not _sees_all(caller) and (asked := values.WHOLE_TYPES.intersection(types)):
-            raise Forbidden(f"{', '.join(sorted(asked))} needs an operator's key of all corpora")
+    def _maker(self, owner: str) -> Caller:
+        key = next((one for one in self._keys.list() if one.id == owner), None)
+        return Caller(key.id, key.role, frozenset(key.corpora) or None) if key else OWN_MACHINE
 
     def _check_url(self, url: str) -> None:
         try:
@@ -180,13 +139,22 @@ class WebhookDesk:
         if parts.username is not None or parts.password is not None or parts.fragment:
             raise InvalidInput("url", "holds a user, a password or a fragment", "leave it out")
         entry = f"webhook={host}:{port}"
-        refusal = self._rules.check_host(host, port, "webhook")
-        if refusal is not None:
+        if refusal := self._rules.check_host(host, port, "webhook"):
             raise InvalidInput("url", refusal.detail, f"the owner allows it by {entry} in egress.allow")
         if parts.scheme == "http" and not self._rules.is_listed(host, port, "webhook"):
-            raise InvalidInput(
-                "url", "is http, which anybody on the way can read", f"https, or {entry} in egress.allow"
-            )
+            remedy = f"https, or {entry} in egress.allow"
+            raise InvalidInput("url", "is http, which anybody on the way can read", remedy)
+
+
+def _corpora_of(corpora: Sequence[str], types: Sequence[str], maker: Caller) -> Sequence[str]:
+    """Return the corpora of which a webhook hears: those asked for, or all of its maker's. Raises `Forbidden`."""
+    for corpus in corpora:
+        maker.may_touch(corpus)
+    if maker.role != "operator" and (asked := values.OPERATORS_TYPES.intersection(types)):
+        raise Forbidden(f"{', '.join(sorted(asked))} needs a key with the role operator")
+    if not _sees_all(maker) and (asked := values.WHOLE_TYPES.intersection(types)):
+        raise Forbidden(f"{', '.join(sorted(asked))} needs an operator's key of all corpora")
+    return corpora or sorted(maker.corpora or ())
 
 
 def _sees_all(caller: Caller) -> bool:

@@ -26,7 +26,7 @@ from sluice.contracts.budget import Spend
 from sluice.contracts.document import ChunkBatch, ChunkedDocument, Document, Provenance, snippet_id_for
 from sluice.contracts.errors import InvalidInput, PolicyRefused, SluiceError
 from sluice.contracts.event import Done, Event, Gap, Next
-from sluice.contracts.ingest import DocumentChunked, SearchCompleted
+from sluice.contracts.ingest import CrawlPurpose, DocumentChunked, SearchCompleted
 from sluice.gate.veto import fit_within
 from sluice.ingest.chunk.chunk import chunk_to_limit
 from sluice.ingest.embed.batching import Portion, in_portions
@@ -57,8 +57,11 @@ class EmbeddingDirector(Step):
     ledger: Ledger
     blobs: BlobStore
 
-    def direct(self, documents: Sequence[ChunkedDocument], event: Event) -> Done:
-        """Emit batches of the documents that the run can pay to embed, and a gap for each other one."""
+    def direct(self, documents: Sequence[ChunkedDocument], event: Event, purpose: CrawlPurpose = "index") -> Done:
+        """Emit batches of the documents that the run can pay to embed, and a gap for each other one. What is only to be
+        shown costs nothing."""
+        if purpose == "read":
+            return Done(tuple(self._next((_Priced(one, Spend()),), purpose) for one in documents))
         left = self.ledger.budget_left(event.run_id)
         priced = [_Priced(one, self.embedding.reserve(one.embedding_texts(), event.corpus, left)) for one in documents]
         costly = ((one, one.price) for one in priced)
@@ -66,12 +69,12 @@ class EmbeddingDirector(Step):
         chunks_of = [one.document.chunks for one in payable.items]
         sizes = [Portion(len(chunks), sum(one.token_estimate for one in chunks)) for chunks in chunks_of]
         parts = [payable.items[part] for part in in_portions(sizes, self.embedding.portion(event.corpus))]
-        return Done(tuple(self._next(part) for part in parts), payable.gaps)
+        return Done(tuple(self._next(part, purpose) for part in parts), payable.gaps)
 
-    def _next(self, part: Sequence[_Priced]) -> Next:
+    def _next(self, part: Sequence[_Priced], purpose: CrawlPurpose) -> Next:
         batch = ChunkBatch(documents=tuple(one.document for one in part))
         blob = self.blobs.put(batch.model_dump_json().encode())
-        return Next(DocumentChunked.of(batch, blob), reserve=sum((one.price for one in part), Spend()))
+        return Next(DocumentChunked.of(batch, blob, purpose), reserve=sum((one.price for one in part), Spend()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class Chunker(Step):
     ledger: Ledger
     blobs: BlobStore
 
-    def chunk(self, documents: Sequence[Document], event: Event) -> Done:
+    def chunk(self, documents: Sequence[Document], event: Event, purpose: CrawlPurpose = "index") -> Done:
         """Extract and split documents, and direct the embedding that the run can pay for; the rest become gaps."""
         settings, chunked = self.settings.chunk, list[ChunkedDocument]()
         documents, gaps = without_forgotten(documents, event.corpus, "chunk", self.ledger.forgotten)
@@ -110,7 +113,7 @@ class Chunker(Step):
                 gaps.append(Gap(stage="chunk", subject=document.source, reason="no_text"))
             if result.characters_left_out:
                 gaps.append(_cut(document, result.characters_left_out, settings.max_document_tokens))
-        directed = self.director.direct(chunked, event)
+        directed = self.director.direct(chunked, event, purpose)
         return replace(directed, gaps=(*gaps, *directed.gaps))
 
 

@@ -48,6 +48,8 @@ class Inspected(NamedTuple):
     gaps: tuple[Gap, ...] = ()
     removal: tuple[Next, ...] = ()
     """Removal of what the index holds of documents of which nothing was let through."""
+    whole: ChunkBatch = ChunkBatch(documents=())
+    """The batch with the chunks that are blocked."""
     up_to: int | None = None
     """Chunks of a long document that are inspected, where further ones are to be; nothing goes on yet."""
 
@@ -66,7 +68,7 @@ class Inspection(Step):
         """Inspect the chunks of a batch and keep those that are blocked in quarantine, with a gap for their documents.
 
         Documents that the negative list names, or whose source the corpus's policy does not allow, are left out, with
-        a gap as well.
+        a gap as well. Of a page that is only to be shown nothing is kept, nor removed from the index.
         """
         reference, quarantine = chunked.chunks_blob, self.ledger.quarantine
         batch = load_chunks(reference, self.blobs)
@@ -76,6 +78,7 @@ class Inspection(Step):
         batch, foreign = _without_foreign(batch, event.corpus, policy)
         if len(batch.documents) == 1 and chunked.inspected < len(batch.documents[0].chunks) > CHUNKS_AT_ONCE:
             return self._inspect_next(batch, chunked.inspected)
+        is_indexed = chunked.purpose != "read"
         documents: list[ChunkedDocument] = []
         held: list[HeldChunk] = []
         gaps: list[Gap] = [*refused, *foreign]
@@ -87,7 +90,7 @@ class Inspection(Step):
             decided = quarantine.decisions(event.corpus, found.document_id) if _blocked(found.chunks) else {}
             document = _with_releases(found, decided)
             documents.append(document)
-            if blocked := _blocked(document.chunks):
+            if is_indexed and (blocked := _blocked(document.chunks)):
                 to_keep = [chunk for chunk in blocked if chunk.checksum not in decided]
                 held += _held_chunks(one, document, to_keep, reference, event, self.blobs)
                 gaps.append(_quarantined(document, blocked))
@@ -99,7 +102,7 @@ class Inspection(Step):
         left = _as_inspected(whole.select(_is_let_through))
         emptied = [one for one in documents if not any(map(_is_let_through, one.chunks))]
         blob = self.blobs.put(left.model_dump_json().encode())
-        return Inspected(left, blob, tuple(gaps), self._removal(emptied, event.corpus))
+        return Inspected(left, blob, tuple(gaps), self._removal(emptied, event.corpus) if is_indexed else (), whole)
 
     def _inspect_next(self, batch: ChunkBatch, start: int) -> Inspected:
         """Inspect the next chunks of a long document, after those that are inspected."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
@@ -182,18 +183,20 @@ class CorpusReaders:
         graph: Callable[[str], GraphArm | None],
         truth: Callable[[], CorpusTruth],
         root: Path | None = None,
+        doubts: Callable[[str], Mapping[str, float]] = lambda corpus: {},
     ) -> None:
         """`reranker`, `graph` and `truth` are called when a corpus is opened, not before. `root` is the folder of the
-        corpora, if it is another than the settings'."""
+        corpora, if it is another than the settings'. `doubts` returns the doubt of each passage of a corpus that
+        callers speak against, and is called by each search."""
         self._settings = settings
         self._root = root or settings.index_root
         self.beside: CorpusReaders | None = None
         """The readers of the second indices; None for these themselves."""
         if root is None:
             no_graph, beside = NotSearched("the fallback's index has no graph"), settings.index_root / FALLBACK_FOLDER
-            self.beside = CorpusReaders(settings, collections, reranker, lambda _: no_graph, truth, beside)
+            self.beside = CorpusReaders(settings, collections, reranker, lambda _: no_graph, truth, beside, doubts)
         self._collections, self._reranker, self._graph, self._truth = collections, reranker, graph, truth
-        self._trust = source_trust_of(settings.trust)
+        self._trust, self._doubts = source_trust_of(settings.trust), doubts
         self.fits = ModelFits(settings.data_dir / FITTED_FOLDER)
         """The weights that were fitted for models of embedding endpoints."""
         self._open = PerCorpus(self._new)
@@ -277,11 +280,12 @@ class CorpusReaders:
         query, fit = settings.query, self.fits.of(fingerprint_of_corpus(settings.embed, corpus))
         if fit is not None and self.beside is not None and "lexical_weight" not in query.model_fields_set:
             query = query.model_copy(update={"lexical_weight": fit.lexical_weight})
+        doubts = partial(self._doubts, corpus)
         if settings.index.engine == "qdrant":
             from sluice.index.qdrant.reader import QdrantReader
 
             collection = self._collections.of(corpus)
-            return QdrantReader(collection, corpus, query, self._reranker(), self._trust)
+            return QdrantReader(collection, corpus, query, self._reranker(), self._trust, doubts=doubts)
         from sluice.index.local.reader import IndexReader
 
         why = settings.graph_hindrance
@@ -293,6 +297,7 @@ class CorpusReaders:
             self._trust,
             on_fallback=count_fallback,
             graph=NotSearched(why) if why else self._graph(corpus),
+            doubts=doubts,
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def build_crawler(
     fetcher: Fetcher,
     memory: PageMemory,
     host_stats: HostStats,
+    doubts: Callable[[str], Mapping[str, float]],
     closing: ExitStack,
 ) -> Crawler:
     """Build the crawler: polite, by way of the egress proxy, with a browser if needed; `closing` closes its parts."""
@@ -76,6 +78,7 @@ def build_crawler(
         known_pages=memory,
         host_memory=hosts,
         host_stats=host_stats,
+        doubts=doubts,
     )
     return Crawler(crawl_context)
 

@@ -14,7 +14,8 @@ import hashlib
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,9 +23,11 @@ from typing import NamedTuple, cast
 
 import structlog
 
+from sluice.contracts.document import parse_host
 from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, SluiceError, Unavailable
 from sluice.contracts.gate import GateRequested, PolicyState
 from sluice.contracts.learning.control import Control, Defence, DefenceName, Pin
+from sluice.contracts.learning.passages import PassageMark
 from sluice.evaluation.defence import ALL, DefenceState, Scope, pinned
 from sluice.evaluation.learned_gate import MODEL, find_model
 from sluice.gate.learned.model import GateModel
@@ -37,6 +40,7 @@ from sluice.ledger.ledger import Ledger
 from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.otel import metrics
 from sluice.trust.confidence import JudgedAnswer, fit_prior
+from sluice.trust.source_trust import weigh_marks
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.settings import Settings
@@ -84,6 +88,53 @@ class Priors:
         answers = [JudgedAnswer(one.confidence or 0.0, one.satisfaction or 0.0, one.label_of) for one in runs]
         owners = self._ledger.keys.agents() | {one.owner for one in runs}
         return fit_prior(answers, has_several=len(owners) > 1)
+
+
+DOUBT_SECONDS = 10.0
+"""Seconds for which what callers say against a corpus's passages is reused."""
+
+
+class Doubts:
+    """What callers say against passages of each corpus, as one process knows it. Thread-safe."""
+
+    def __init__(self, ledger: Ledger, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._ledger, self._monotonic = ledger, monotonic
+        self._known: dict[str, tuple[float, dict[str, float], dict[str, float]]] = {}
+
+    def passages(self, corpus: str) -> Mapping[str, float]:
+        """Return the doubt of each marked passage of a corpus; none where no ledger answers."""
+        return self._of(corpus)[1]
+
+    def pages(self, corpus: str) -> Mapping[str, float]:
+        """Return the doubt of each page that is called wrong or harmful, by its URL; and of its host, by the host's
+        name, where several of its pages are."""
+        return self._of(corpus)[2]
+
+    def drop(self, corpus: str) -> None:
+        """Read a corpus's marks anew at the next use."""
+        self._known.pop(corpus, None)
+
+    def _of(self, corpus: str) -> tuple[float, dict[str, float], dict[str, float]]:
+        known = self._known.get(corpus, (-math.inf, {}, {}))
+        if self._monotonic() - known[0] >= DOUBT_SECONDS:
+            passages, pages = known[1:]
+            try:
+                marks = self._ledger.marks.of_corpus(corpus)
+                passages, pages = weigh_marks(marks), _doubted_pages(marks)
+            except Unavailable as error:
+                log.warning("marks_unread", corpus=corpus, error=str(error))
+            self._known[corpus] = known = self._monotonic(), passages, pages
+        return known
+
+
+def _doubted_pages(marks: Sequence[PassageMark]) -> dict[str, float]:
+    bad = [one for one in marks if one.url and one.reason in ("wrong", "harmful")]
+    by_url = weigh_marks(one._replace(chunk_id=one.url or "") for one in bad)
+    of_host = defaultdict[str, list[float]](list)
+    for url, doubt in by_url.items():
+        of_host[parse_host(url) or ""].append(doubt)
+    hosts = {host: sum(doubts) / len(doubts) for host, doubts in of_host.items() if host and len(doubts) > 1}
+    return hosts | by_url
 
 
 @dataclass(frozen=True, slots=True)

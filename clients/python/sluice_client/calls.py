@@ -42,6 +42,7 @@ class Call(Generic[Answer]):
     content_type: str = "application/json"
     is_repeatable: bool = False
     idempotency_key: str | None = None
+    if_match: str | None = None
     patience_seconds: float = 0.0
     answer: str | Mapping[int, str] = "None"
     also_good: tuple[int, ...] = ()

@@ -11,7 +11,7 @@ import os
 import random
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from types import TracebackType
@@ -35,7 +35,6 @@ RETRIES = 2
 FIRST_WAIT_SECONDS = 0.25
 """Wait before the second try, give or take a quarter; it doubles before each further one."""
 LONGEST_WAIT_SECONDS = 60.0
-"""A server that names a longer wait is not asked again: its error says how long."""
 NO_USE = frozenset({501, 505})
 """Statuses from 500 on that a later try does not change."""
 PLAIN: dict[str, Any] = {
@@ -57,12 +56,14 @@ class _Client(Operations):
         timeout_seconds: float = 30.0,
         *,
         max_retries: int = RETRIES,
+        longest_wait_seconds: float = LONGEST_WAIT_SECONDS,
         verify: Any = True,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.base_url = base_url or os.environ.get("SLUICE_URL") or DEFAULT_URL
         key = api_key or os.environ.get("SLUICE_API_KEY")
         self._timeout_seconds, self._max_retries = timeout_seconds, max_retries
+        self._longest_wait_seconds = longest_wait_seconds
         self._options: dict[str, Any] = {
             "base_url": self.base_url,
             "headers": {**({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})},
@@ -73,6 +74,7 @@ class _Client(Operations):
     def _request(self, call: Call[Any]) -> dict[str, Any]:
         """Return the parts of a request, by httpx2's names."""
         headers = {} if call.idempotency_key is None else {"Idempotency-Key": call.idempotency_key}
+        headers |= {"If-Match": call.if_match} if call.if_match else {}
         content = None
         if call.body is not None:
             headers["Content-Type"] = call.content_type
@@ -116,12 +118,16 @@ class _Client(Operations):
             return None
         told = wait_told(response.headers)
         is_retryable = problem_in(response.content).get("retryable", status != 409)
-        if not is_retryable or (told is not None and told > LONGEST_WAIT_SECONDS):
+        if not is_retryable or (told is not None and told > self._longest_wait_seconds):
             return None
         return max(told or 0.0, _backoff(attempt))
 
-    def _answer(self, call: Call[Answer], response: httpx2.Response) -> Answer:
-        """Return the answer in a response. Raises `SluiceError` if it is an error, or not of the call's type."""
+    def _answer(self, call: Call[Answer], response: httpx2.Response, attempt: int) -> Answer:
+        """Return the answer in a response. Raises `SluiceError` if it is an error, or not of the call's type. What a
+        second try to remove does not find is removed."""
+        is_removed = attempt and call.method == "DELETE" and call.answer == "None" and response.status_code == 404
+        if response.status_code == 204 or is_removed:
+            return None  # type: ignore[return-value]  # the calls for which a server answers so return None
         if not response.is_success and response.status_code not in call.also_good:
             raise _error(response)
         kind = call.answer if isinstance(call.answer, str) else call.answer[response.status_code]
@@ -138,8 +144,8 @@ class _Client(Operations):
     def parse(self, kind: str, content: bytes) -> Any:
         """Parse `content` as the type that `kind` names; a subclass may parse it otherwise. Raises `Unavailable` if it
         does not fit."""
-        if kind == "str":
-            return content.decode("utf-8")
+        if kind in ("str", "bytes"):
+            return content.decode("utf-8") if kind == "str" else content
         from pydantic import ValidationError
 
         try:
@@ -159,6 +165,7 @@ class SluiceClient(_Client):
         timeout_seconds: most time for one response, beyond the deadline of a run that the call waits for.
         verify: of an https server: False, or an `ssl.SSLContext`; by default the system's certificates.
         max_retries: tries after the first one.
+        longest_wait_seconds: a server that names a longer wait is not asked again; its error says how long.
         headers: sent with every request.
         transport: carries requests; the network by default.
 
@@ -206,7 +213,7 @@ class SluiceClient(_Client):
             else:
                 pause = self._pause_before_retry(response, call, attempt)
             if pause is None:
-                return self._answer(call, response)
+                return self._answer(call, response, attempt)
             time.sleep(pause)
         raise AssertionError("the last attempt either returns or raises")
 
@@ -296,13 +303,13 @@ class AsyncSluiceClient(_Client):
             else:
                 pause = self._pause_before_retry(response, call, attempt)
             if pause is None:
-                return self._answer(call, response)
+                return self._answer(call, response, attempt)
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt either returns or raises")
 
     async def events(
         self, run_id: str, after: str | None = None, *, follow: bool = False, timeout_seconds: float | None = None
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Yield the run's events as `SluiceClient.events` does."""
         import httpx2
 

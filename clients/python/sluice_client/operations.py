@@ -19,8 +19,11 @@ DEFAULT_DEADLINE_SECONDS = 60.0
 """Seconds that a run without a deadline may take, by the server's default."""
 CYPHER_SECONDS = 5.0
 """Seconds for a Cypher query that sets no limit, by the server's default."""
+SITE_SECONDS = 60.0
+"""Seconds that the server waits for a page that is read to be shown."""
 REBUILD_SECONDS = PROOF_SECONDS = 600.0
 """Seconds for reading everything anew."""
+TAR = "application/x-tar"
 UPLOAD_SECONDS = 120.0
 """Seconds for sending files, and for their unpacking at the door."""
 MOST_HELD_AT_ONCE = 1_000
@@ -45,7 +48,8 @@ class Operations:
 
         `fields`: profile, session, limits, deadline_seconds, plan, seeds, top_k, max_tokens, filters, trust_threshold,
         diversity, neighbours, max_per_domain, duplicate_threshold, rerank, confidence_floor, render, screenshot,
-        prompt, session_id, memory, lexical_weight, candidates, search (locale, top_k, sites, after, before, freshness).
+        prompt, session_id, memory, lexical_weight, candidates, where, create_corpus, search (locale, top_k, sites,
+        after, before, freshness).
         """
         call = starting("/v1/gate", {"query": query, "corpus": corpus, "wait": wait, **fields}, idempotency_key)
         patience = (fields.get("deadline_seconds") or DEFAULT_DEADLINE_SECONDS) if wait else 0.0
@@ -78,25 +82,150 @@ class Operations:
     @request("POST /v1/feedback", in_body=True, is_repeatable=True)
     def feedback(self, /, run_id: str, **fields: Any) -> dict[str, str]:
         """Give feedback on a run's answer: chunk_ids_used, outcome, rating, signal, note, response. It counts once for
-        each run, key and signal."""
+        each run, key and signal.
+
+        `passages` are of the answer and bad evidence: each with `citation` or `chunk_id`, `reason` (wrong, harmful,
+        outdated, off_topic) and `note`; with the verdict `fine` one takes back what one said of it.
+        """
+
+    @request("GET /v1/feedback/passages")
+    def marked_passages(
+        self, corpus: str = "default", *, limit: int | None = None, cursor: str | None = None
+    ) -> models.Page[models.MarkedPassage]:
+        """List the passages of a corpus that callers call bad evidence. Needs an operator."""
+
+    @request("DELETE /v1/feedback/passages/{chunk_id}")
+    def clear_passage(self, chunk_id: str, corpus: str = "default", note: str = "") -> models.MarkedPassage:
+        """Lift what callers say against a passage; return what stood. Needs an operator."""
 
     @request("POST /v1/query", in_body=True, is_repeatable=True)
     def query(self, /, query: str, corpus: str = "default", **fields: Any) -> models.Retrieval:
         """Search the corpus, without a run.
 
         `fields`: top_k, strategy, filters, trust_threshold, max_tokens, diversity, neighbours, max_per_domain,
-        duplicate_threshold, rerank, confidence_floor, lexical_weight, candidates, prompt, minimum_journal_offset.
+        duplicate_threshold, rerank, confidence_floor, lexical_weight, candidates, where, prompt,
+        minimum_journal_offset.
         """
 
+    retrieve = query
+    """The name of `query` in RetrievalPort, whose other two calls follow."""
+
+    @operation
+    def query_corpora(self, /, query: str, corpora: Sequence[str], **fields: Any) -> Call[models.JoinedRetrieval]:
+        """Search several corpora; their passages come in one order, each with its corpus. `fields` as of `query`."""
+        return Call("POST", "/v1/query", body={"query": query, "corpora": corpora, **fields}, is_repeatable=True)
+
+    @request("POST /v1/query/batch", in_body=True, is_repeatable=True)
+    def batch_retrieve(self, queries: Sequence[Mapping[str, Any]]) -> models.BatchResult:
+        """Search for up to a hundred queries, each with the fields of `query`. One that is refused stops no other."""
+
+    @operation
+    def batch_gate(
+        self, requests: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None
+    ) -> Call[models.BatchResult]:
+        """Begin up to a hundred runs, each with the fields of `gate` but `wait`. One that is refused stops no other."""
+        return starting("/v1/gate/batch", {"requests": requests}, idempotency_key)
+
+    @request("GET /v1/stats")
+    def stats(self, corpus: str = "default") -> models.RetrievalStats:
+        """Return the engine of a corpus, the generation that it serves, and how much that holds."""
+
     @request("GET /v1/corpora")
-    def corpora(self, *, limit: int | None = None, cursor: str | None = None) -> models.Page[dict[str, Any]]:
-        """List the corpora that the key may see."""
+    def corpora(self, *, limit: int | None = None, cursor: str | None = None) -> models.Page[models.CorpusView]:
+        """List the corpora that the key may see, with what each holds."""
+
+    @request("POST /v1/corpora", in_body=True)
+    def create_corpus(self, /, name: str, **settings: Any) -> models.CorpusView:
+        """Make an empty corpus. `settings`: description; for operators also search, crawl, sources."""
+
+    @request("GET /v1/corpora/{corpus}")
+    def corpus(self, corpus: str) -> models.CorpusView:
+        """Return what a corpus holds, its settings, and the policy that follows from all settings."""
+
+    @operation
+    def change_corpus(self, /, corpus: str, *, version: int | None = None, **settings: Any) -> Call[models.CorpusView]:
+        """Change settings of a corpus; None gives one its default. With `version` only if it is the corpus's still:
+        else raises `PreconditionFailed`. Needs an operator."""
+        seen = None if version is None else f'"{version}"'
+        return Call("PATCH", "/v1/corpora/{}", (corpus,), body=settings, is_repeatable=True, if_match=seen)
+
+    @request("DELETE /v1/corpora/{corpus}")
+    def delete_corpus(self, corpus: str, note: str = "") -> models.RunAccepted:
+        """Forget every document of a corpus, with every trace, and the corpus. Needs an operator."""
+
+    @request("POST /v1/corpora/{corpus}/export")
+    def export_corpus(self, corpus: str) -> models.RunAccepted:
+        """Write a corpus to a file: once the run is finished, `artefact` returns what its link `artefact` names. Needs
+        an operator."""
+
+    @operation
+    def import_corpus(self, corpus: str, artefact_id: str) -> Call[models.RunAccepted]:
+        """Write the documents of an artefact to a corpus that exists. Needs an operator."""
+        return Call("POST", "/v1/corpora/{}/import", (corpus,), body={"artefact_id": artefact_id})
+
+    @request("GET /v1/artefacts/{artefact_id}", patience_seconds=UPLOAD_SECONDS)
+    def artefact(self, artefact_id: str) -> bytes:
+        """Return an exported corpus, a tar. It is held in memory. Needs an operator."""
+
+    @operation
+    def upload_artefact(self, payload: bytes) -> Call[models.Artefact]:
+        """Upload a corpus that another instance has exported. Needs an operator."""
+        return Call("POST", "/v1/artefacts", body=payload, content_type=TAR, patience_seconds=UPLOAD_SECONDS)
+
+    @request("GET /v1/prompts")
+    def prompts(self) -> models.Page[models.PromptView]:
+        """List the templates that `prompt` may name."""
 
     @request("GET /v1/documents")
     def documents(
-        self, corpus: str = "default", *, where: str | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> models.Page[dict[str, Any]]:
-        """List the documents of a corpus, or those that a filter means."""
+        self,
+        corpus: str = "default",
+        *,
+        where: str | None = None,
+        q: str | None = None,
+        order: Literal["id", "-id", "fetched_at", "-fetched_at"] = "id",
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.Page[models.DocumentView]:
+        """List the documents of a corpus, or those that meet a condition, as `trust >= .5 and language = "en"`, and
+        have the text `q` in title, address or id."""
+
+    @request("GET /v1/documents/count")
+    def count_documents(
+        self, corpus: str = "default", *, where: str | None = None, q: str | None = None
+    ) -> models.DocumentCount:
+        """Count what `documents` lists."""
+
+    @request("GET /v1/documents/{document_id}")
+    def document(self, document_id: str, corpus: str = "default") -> models.DocumentView:
+        """Return a document by its id, URL or path, without its text."""
+
+    @request("GET /v1/documents/by-url")
+    def document_by_url(self, url: str, corpus: str = "default") -> models.DocumentView:
+        """Return the document of a URL or path."""
+
+    @request("GET /v1/documents/{document_id}/chunks")
+    def document_chunks(
+        self, document_id: str, corpus: str = "default", *, limit: int | None = None, cursor: str | None = None
+    ) -> models.Page[models.ChunkView]:
+        """List the passages of a document, in its order."""
+
+    @request("GET /v1/documents/{document_id}/links")
+    def document_links(self, document_id: str, corpus: str = "default") -> models.Page[models.LinkView]:
+        """List the links of a document, and which of them lead to documents of the corpus."""
+
+    @operation
+    def change_document(
+        self, document_id: str, metadata: Mapping[str, Any], corpus: str = "default"
+    ) -> Call[models.RunAccepted]:
+        """Set values of a document's metadata; None removes one. Nothing is embedded again."""
+        query = queried({"corpus": corpus})
+        return Call("PATCH", "/v1/documents/{}", (document_id,), query, {"metadata": metadata}, is_repeatable=True)
+
+    @request("POST /v1/code_search", in_body=True, is_repeatable=True)
+    def code_search(self, /, query: str, corpus: str = "default", **fields: Any) -> models.Retrieval:
+        """Search the code of a corpus by a question, a name or a piece of code. `fields`: repo_path, language, top_k,
+        max_tokens."""
 
     @operation
     def add_documents(
@@ -111,7 +240,7 @@ class Operations:
         """Submit documents, or URLs to crawl; the run is finished when they can be searched.
 
         A document has a url, id or file_path; text, html, or data (base64) with its media_type; and may have title,
-        author, published_at, metadata and signature. `fields`: limits, render, screenshot.
+        author, published_at, metadata and signature. `fields`: create_corpus, limits, render, screenshot.
         """
         return starting("/v1/documents", {"corpus": corpus, "documents": documents, **fields}, idempotency_key)
 
@@ -126,7 +255,8 @@ class Operations:
         **fields: str,
     ) -> Call[models.Upload]:
         """Upload files, archives too, by their names or paths. Returns one line for each file; `upload_status` says
-        what became of them since. `fields`: document_id (for one file), metadata (a JSON object).
+        what became of them since. `fields`: document_id (for one file), metadata (a JSON object),
+        again (`true`: files too that are there already).
 
         Everything is held in memory; send larger folders in parts.
         """
@@ -148,6 +278,81 @@ class Operations:
     def upload_status(self, upload_id: str) -> models.Upload:
         """Return what has become of each file of an upload."""
 
+    @operation
+    def scrape(
+        self,
+        /,
+        url: str,
+        corpus: str = "default",
+        *,
+        wait: bool = True,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> Call[models.Scraped | models.RunAccepted]:
+        """Read one page, and return it as it was inspected. Without `wait`, or if it is late, returns the run's
+        acceptance. `fields`: index, create_corpus, render."""
+        call = starting("/v1/scrape", {"url": url, "corpus": corpus, "wait": wait, **fields}, idempotency_key)
+        return replace(call, answer={200: "Scraped", 202: "RunAccepted"}, patience_seconds=SITE_SECONDS)
+
+    @request("GET /v1/scrape/{run_id}")
+    def scraped(self, run_id: str) -> models.Scraped:
+        """Return the page that a run of `scrape` has read."""
+
+    @operation
+    def map_site(
+        self,
+        /,
+        url: str,
+        corpus: str = "default",
+        *,
+        wait: bool = True,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> Call[models.Mapped | models.RunAccepted]:
+        """List the addresses of a site, from its sitemaps and the links of one page. `fields`: search, limit, include,
+        exclude, reach, render."""
+        call = starting("/v1/map", {"url": url, "corpus": corpus, "wait": wait, **fields}, idempotency_key)
+        return replace(call, answer={200: "Mapped", 202: "RunAccepted"}, patience_seconds=SITE_SECONDS)
+
+    @request("GET /v1/map/{run_id}")
+    def mapped(self, run_id: str, limit: int = 1_000, after: int = 0) -> models.Mapped:
+        """Return addresses that a run of `map_site` has listed, `limit` of them after the first `after`."""
+
+    @operation
+    def crawl(
+        self, /, url: str, corpus: str = "default", *, idempotency_key: str | None = None, **fields: Any
+    ) -> Call[models.RunAccepted]:
+        """Crawl a site from one page on. `fields`: create_corpus, limit, max_depth, include, exclude, reach,
+        limits, render, screenshot."""
+        return starting("/v1/crawl", {"url": url, "corpus": corpus, **fields}, idempotency_key)
+
+    @request("GET /v1/schedules")
+    def schedules(self, *, limit: int | None = None, cursor: str | None = None) -> models.Page[models.Schedule]:
+        """List the schedules of this key, for an operator those of its corpora, the oldest first."""
+
+    @request("POST /v1/schedules", in_body=True)
+    def create_schedule(self, /, **fields: Any) -> models.Schedule:
+        """Make a schedule: one of crawl, map, scrape, documents and gate, with the fields of that request; every (ISO
+        8601, or seconds) or cron, with time_zone; name."""
+
+    @request("GET /v1/schedules/{schedule_id}")
+    def schedule(self, schedule_id: str) -> models.Schedule:
+        """Return a schedule, and how it went last."""
+
+    @request("PATCH /v1/schedules/{schedule_id}", in_body=True, is_repeatable=True)
+    def change_schedule(self, /, schedule_id: str, **fields: Any) -> models.Schedule:
+        """Change fields of `create_schedule`, or enabled: false pauses it."""
+
+    @request("DELETE /v1/schedules/{schedule_id}")
+    def delete_schedule(self, schedule_id: str) -> None:
+        """Remove a schedule. A run that it has begun goes on."""
+
+    @operation
+    def run_schedule(self, schedule_id: str, *, idempotency_key: str | None = None) -> Call[models.RunAccepted]:
+        """Begin a run of a schedule now."""
+        key = idempotency_key or secrets.token_hex(16)
+        return Call("POST", "/v1/schedules/{}/run", (schedule_id,), idempotency_key=key)
+
     @request("GET /v1/documents/{document_id}/text")
     def document_text(
         self, document_id: str, corpus: str = "default", start_line: int = 1, end_line: int | None = None
@@ -161,7 +366,13 @@ class Operations:
     @request("DELETE /v1/documents", in_body=True)
     def forget(self, /, corpus: str = "default", **fields: Any) -> models.RunAccepted:
         """Remove documents with every trace of them, and keep them out. Needs an operator. `fields`: one of url,
-        url_prefix, document_id, run_id, submitted_by and filters; keep_out, note."""
+        url_prefix, document_id, run_id, submitted_by, filters and where; keep_out, note."""
+
+    @operation
+    def would_forget(self, /, corpus: str = "default", **fields: Any) -> Call[models.WouldForget]:
+        """Count the documents that `forget` would remove, and name the first. `fields` as of `forget`."""
+        query = queried({"dry_run": True})
+        return Call("POST", "/v1/forget", query=query, body={"corpus": corpus, **fields}, is_repeatable=True)
 
     @request("POST /v1/forgotten/prove", in_body=True, is_repeatable=True)
     def prove_forgotten(self, /, corpus: str = "default", **fields: Any) -> models.ForgetProof:
@@ -408,6 +619,30 @@ class Operations:
     def purge_quarantined(self, held_id: str, note: str = "") -> models.QuarantinedText:
         """Remove the text of a chunk that is held back; the facts stay."""
 
+    @request("GET /v1/keys")
+    def keys(self) -> models.Page[models.ApiKey]:
+        """List every API key, without its secret. All calls on keys need an operator of all corpora."""
+
+    @request("POST /v1/keys", in_body=True)
+    def create_key(
+        self,
+        name: str,
+        role: str = "agent",
+        corpora: Sequence[str] = (),
+        *,
+        expires_at: datetime | str | None = None,
+        requests_per_minute: int | None = None,
+    ) -> models.MadeKey:
+        """Make a key. Its secret, `key`, is in this answer alone. Without corpora it covers all of them."""
+
+    @request("PATCH /v1/keys/{key_id}", in_body=True, is_repeatable=True)
+    def change_key(self, /, key_id: str, **limits: Any) -> models.ApiKey:
+        """Change `expires_at` and `requests_per_minute` of a key, those that are given; None takes one away."""
+
+    @request("DELETE /v1/keys/{key_id}")
+    def revoke_key(self, key_id: str) -> models.ApiKey:
+        """Put a key out of force for good."""
+
     @request("GET /v1/flags")
     def flags(self) -> models.Page[models.FlagState]:
         """List every feature flag, with the authority that decides it."""
@@ -472,7 +707,7 @@ class Operations:
         """Make a new secret; for a day the old one signs as well."""
 
     @request("POST /v1/webhooks/{webhook_id}/test")
-    def test_webhook(self, webhook_id: str) -> models.HookTestSent:
+    def test_webhook(self, webhook_id: str) -> models.WebhookDelivery:
         """Send a delivery of type `webhook.test`; its outcome stands in `webhook_deliveries`."""
 
     @request("POST /v1/webhooks/{webhook_id}/replay", in_body=True, is_repeatable=True)

@@ -23,8 +23,10 @@ from tests.chaos.delivery.kills import kills_without_healing, random_kills
 from tests.chaos.delivery.machine import any_order
 from tests.chaos.delivery.malformed import malformed_items
 from tests.chaos.delivery.matrix import failpoint_matrix, undisturbed
+from tests.chaos.delivery.moving import moving
 from tests.chaos.delivery.poison import poison
 from tests.chaos.delivery.replays import replays
+from tests.chaos.delivery.schedules import schedules
 from tests.chaos.delivery.traces import traces_of_short_lived_children, traces_under_kills
 from tests.chaos.report import Result, print_table
 
@@ -40,7 +42,9 @@ CHECKS: dict[str, Check] = {
     "poison": poison,
     "replays": replays,
     "erasing": erasing,
+    "moving": moving,
     "hooks": hooks,
+    "schedules": schedules,
     "traces": traces_under_kills,
     "children": traces_of_short_lived_children,
     "machine": any_order,

@@ -65,29 +65,29 @@ def story(instance: ChaosInstance, name: str, deaths: Sequence[Cell]) -> list[st
         instance.arm(cell)
     started_at = instance.witness_path.stat().st_size
     documents = [{"id": bad, "text": HOSTILE.format(name=name)}, {"id": good, "text": HARMLESS.format(name=name)}]
-    instance.submit("/v1/documents", name, {"corpus": CORPUS, "documents": documents})
+    instance.submit("/v1/documents", name, {"corpus": CORPUS, "create_corpus": True, "documents": documents})
     problems += _unless_quiet(instance, "ingest")
-    held = _asked(instance, "GET", "/v1/quarantine", {"state": "any", "document_id": bad}).json()
+    held = asked(instance, "GET", "/v1/quarantine", {"state": "any", "document_id": bad}).json()["data"]
     if len(held) != 1 or held[0]["state"] != "held":
         return [*problems, f"the quarantine holds {len(held)} rows of it"]
     problems += _unless(_indexed(instance, bad, good) == (False, True), "not just the harmless one is indexed")
-    _asked(instance, "POST", f"/v1/quarantine/{held[0]['id']}/release", {"note": "a story"}, also=(409,))
+    asked(instance, "POST", f"/v1/quarantine/{held[0]['id']}/release", {"note": "a story"}, also=(409,))
     problems += _unless_quiet(instance, "release")
     problems += _unless(_indexed(instance, bad, good) == (True, True), "what was released is not indexed")
-    _asked(instance, "DELETE", "/v1/documents", {"corpus": CORPUS, "document_id": bad})
+    asked(instance, "DELETE", "/v1/documents", {"corpus": CORPUS, "document_id": bad})
     problems += _unless_quiet(instance, "forget")
     problems += _unless(_indexed(instance, bad, good) == (False, True), "what was forgotten is indexed still")
-    proof = _asked(instance, "POST", "/v1/forgotten/prove", body={"corpus": CORPUS, "document_id": bad}).json()
+    proof = asked(instance, "POST", "/v1/forgotten/prove", body={"corpus": CORPUS, "document_id": bad}).json()
     problems += [f"left in {one['place']}: {one['found']}" for one in proof["traces"] if one["found"]]
     again = {"corpus": CORPUS, "documents": [{"id": bad, "text": "It comes again."}]}
-    refused = _asked(instance, "POST", "/v1/documents", body=again, also=(403,))
+    refused = asked(instance, "POST", "/v1/documents", body=again, also=(403,))
     problems += _unless(refused.status_code == 403, "what was forgotten is taken in again")
     fired = {fact.more["cell"] for fact in facts(instance.witness_path, "fired", after_byte=started_at)}
     problems += [f"{cell} did not happen" for cell in deaths if str(cell) not in fired]
     return problems
 
 
-def _asked(
+def asked(
     instance: ChaosInstance,
     method: str,
     path: str,

@@ -67,11 +67,20 @@ ERASING: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """The seams that only what is quarantined or forgotten passes: `tests.chaos.delivery.erasing` breaks these."""
 
+MOVING: dict[str, tuple[str, tuple[str, ...]]] = {"export": ("transfer.pack", ("index",))}
+"""The seams that only an export passes: `tests.chaos.delivery.moving` breaks these, and others while it moves a corpus."""
+
 HOOKS: dict[str, tuple[str, tuple[str, ...]]] = {
     "hook_sign": ("webhook_sender.sign", ("reconcile",)),
     "hook_record": ("WebhookSender.record", ("reconcile",)),
 }
 """The seams that only deliveries to webhooks pass: `tests.chaos.delivery.hooks` breaks these."""
+
+SCHEDULES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "schedule_begin": ("schedules.begin", ("reconcile",)),
+    "schedule_move": ("Schedules.ran", ("reconcile",)),
+}
+"""The seams that only scheduled runs pass: `tests.chaos.delivery.schedules` breaks these."""
 
 FAILPOINTS: dict[str, tuple[str, ...]] = {
     f"{seam}.{side}": roles for seam, (_, roles) in SEAMS.items() for side in ("before", "after")

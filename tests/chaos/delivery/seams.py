@@ -14,16 +14,17 @@ from sluice.index.journal.journal import Journal
 from sluice.index.local import writer as local_writer
 from sluice.index.local.writer import IndexWriter
 from sluice.ledger.ledger import Claim, Ledger, NotClaimed
+from sluice.ledger.schedules import Schedules
 from sluice.ledger.trust.blobs import Erasure
 from sluice.ledger.trust.forgotten import Forgotten
 from sluice.ledger.trust.quarantine import Quarantine
-from sluice.workers import handlers
+from sluice.workers import handlers, schedules, transfer
 from sluice.workers.broker.transport import Transport
 from sluice.workers.processes import webhook_sender
 from sluice.workers.processes.reconciler import Reconciler
 from sluice.workers.processes.webhook_sender import WebhookSender
 from sluice.workers.runtime.blob_store import BlobStore
-from tests.chaos.delivery.failpoints import ERASING, Failpoints
+from tests.chaos.delivery.failpoints import ERASING, MOVING, Failpoints
 
 
 def install(failpoints: Failpoints) -> None:
@@ -39,6 +40,8 @@ def install(failpoints: Failpoints) -> None:
     _wrap_erasing(failpoints)
     if failpoints.role == "reconcile":
         _wrap_hooks(failpoints)
+        _set(schedules, "begin", failpoints.around("schedule_begin", schedules.begin))
+        _set(Schedules, "ran", failpoints.around("schedule_move", Schedules.ran))
 
 
 def _wrap_ledger(failpoints: Failpoints, holding: threading.local) -> None:
@@ -139,8 +142,9 @@ def _wrap_erasing(failpoints: Failpoints) -> None:
         "drop": (local_writer, "drop_others"),
         "blob": (BlobStore, "remove_unused"),
         "pages": (Erasure, "forget_pages"),
+        "export": (transfer, "pack"),
     }
-    for seam, (_, roles) in ERASING.items():
+    for seam, (_, roles) in (ERASING | MOVING).items():
         if failpoints.role in roles:
             owner, name = owners[seam]
             _set(owner, name, failpoints.around(seam, getattr(owner, name)))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sluice.otel.spans import SpanStore
+from tests.chaos.delivery import moving
 from tests.chaos.delivery.broker_faults import Fault, suffer
 from tests.chaos.delivery.erasing import every_death, story
 from tests.chaos.delivery.failpoints import FAILPOINTS, Cell
@@ -22,6 +23,7 @@ from tests.chaos.delivery.matrix import Wave, carry_out
 from tests.chaos.delivery.plan import kill_plan, wait_until
 from tests.chaos.delivery.poison import not_in_quarantine, poisonous, send_bad
 from tests.chaos.delivery.recovery import recovery
+from tests.chaos.delivery.schedules import begun
 from tests.chaos.delivery.site import Site
 from tests.chaos.delivery.traces import in_pieces
 from tests.chaos.delivery.verdict import await_quiet, judge
@@ -149,10 +151,21 @@ def test_what_is_held_released_and_forgotten_survives_a_death_at_each_step(tmp_p
         assert story(own, "erase", deaths) == []
 
 
+def test_a_corpus_is_moved_changed_and_deleted_though_processes_die(tmp_path: Path) -> None:
+    with ChaosInstance(tmp_path / "moving", BLAMELESS) as own:
+        assert moving.story(own, "moved") == []
+
+
 def test_webhooks_are_told_in_order_though_their_sender_dies(tmp_path: Path) -> None:
     deaths = (Cell("hook_sign.after", "reconcile", "kill"), Cell("hook_record.before", "reconcile", "kill"))
     with receiving() as receiver, hooked(tmp_path / "hooks", receiver) as own:
         assert told(own, receiver, "hooks", deaths) == []
+
+
+def test_each_time_of_a_schedule_has_one_run_though_the_process_that_begins_it_dies(tmp_path: Path) -> None:
+    deaths = (Cell("schedule_begin.after", "reconcile", "kill"), Cell("schedule_move.before", "reconcile", "kill"))
+    with ChaosInstance(tmp_path / "schedules", BLAMELESS) as own:
+        assert begun(own, "schedules", deaths) == []
 
 
 def test_without_healing_the_same_kills_lose_work(tmp_path: Path) -> None:

@@ -89,7 +89,9 @@ class Work:
     def _send(
         self, path: str, key: str, kind: str, body: Mapping[str, object], documents: tuple[str, ...] = ()
     ) -> None:
-        run_id = self.instance.submit(path, f"{self.name}-{key}", {"corpus": self.corpus, **body})
+        run_id = self.instance.submit(
+            path, f"{self.name}-{key}", {"corpus": self.corpus, "create_corpus": True, **body}
+        )
         self.instance.witness.say("sent", run=run_id, kind=kind)
         with self._lock:
             self.sent.append(Sent(run_id, kind, self.corpus, documents))

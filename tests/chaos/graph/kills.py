@@ -67,7 +67,8 @@ def _send(instance: Instance, stop: threading.Event, seed: int) -> None:
         documents = [
             {"file_path": path, "text": choose.choice(edited(f"{FILES[path]}\n# round {round_}\n"))} for path in some
         ]
-        response = instance.http.post("/v1/documents", json={"corpus": CORPUS, "documents": documents})
+        body = {"corpus": CORPUS, "create_corpus": True, "documents": documents}
+        response = instance.http.post("/v1/documents", json=body)
         assert response.status_code in (202, 503), response.text
         stop.wait(0.2)
 

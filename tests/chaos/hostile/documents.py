@@ -60,9 +60,8 @@ def _measure(http: httpx.Client, rounds: int, most: float) -> int:
 
 
 def _hands_in(http: httpx.Client, corpus: str, document: dict[str, str]) -> str:
-    return str(
-        http.post("/v1/documents", json={"corpus": corpus, "documents": [document]}).raise_for_status().json()["run_id"]
-    )
+    body = {"corpus": corpus, "create_corpus": True, "documents": [document]}
+    return str(http.post("/v1/documents", json=body).raise_for_status().json()["run_id"])
 
 
 def _one_liners(http: httpx.Client, phase: str, rounds: int) -> list[float]:

@@ -138,10 +138,11 @@ def main() -> int:
         tenant, other = instance.agent_key("calm"), instance.agent_key("wild")
         told = {"Authorization": f"Bearer {tenant}"}
         documents = [{"id": f"d{n}", "text": f"A lease of kind {n} is renewed by a heartbeat."} for n in range(50)]
-        added = instance.http.post("/v1/documents", json={"corpus": "calm", "documents": documents}, headers=told)
+        body = {"corpus": "calm", "create_corpus": True, "documents": documents}
+        added = instance.http.post("/v1/documents", json=body, headers=told)
         while instance.http.get(added.json()["links"]["run"], headers=told).json()["status"] != "finished":
             time.sleep(0.2)
-        begun = {"query": "what is a lease", "corpus": "wild"}
+        begun = {"query": "what is a lease", "corpus": "wild", "create_corpus": True}
         run = instance.http.post("/v1/gate", json=begun, headers={"Authorization": f"Bearer {other}"}).json()
         for name, make, arguments, processes in (
             ("endless fields", endless, (GET, FIELDS), HEADS),

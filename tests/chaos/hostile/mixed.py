@@ -86,7 +86,7 @@ class Ordinary:
     def add(self, number: int, text: str = "A heron stands in the shallow water.") -> None:
         """Add a document of one line, and wait until it can be found."""
         document = {"id": f"note-{number}", "text": f"{text} {number}"}
-        body = {"corpus": self.corpus, "documents": [document]}
+        body = {"corpus": self.corpus, "create_corpus": True, "documents": [document]}
         run = self._followed(self._sent("POST", "/v1/documents", json=body))
         if run["status"] != "finished" or run.get("missing"):
             raise Failed(f"{run['status']}, missing {run.get('missing')}")
@@ -183,7 +183,8 @@ class Hostile:
                 return
             first = time.time_ns()
             documents = [{"id": f"{salt}", **make(salt)} for salt in range(first, first + size)]
-            response = self.http.post("/v1/documents", json={"corpus": HOSTILE, "documents": documents})
+            body = {"corpus": HOSTILE, "create_corpus": True, "documents": documents}
+            response = self.http.post("/v1/documents", json=body)
             yield said(response)
             if cancels and response.is_success:
                 yield f"cancelled {said(self.http.delete(response.json()['links']['run']))}"
@@ -192,7 +193,12 @@ class Hostile:
     def says_failure(self, until: float) -> Iterator[str]:
         """Ask, and say of each answer that it failed."""
         while time.monotonic() < until:
-            asked = {"query": f"which is number {time.time_ns()}?", "corpus": HOSTILE, "wait": True}
+            asked = {
+                "query": f"which is number {time.time_ns()}?",
+                "corpus": HOSTILE,
+                "create_corpus": True,
+                "wait": True,
+            }
             response = self.http.post("/v1/gate", json=asked)
             yield f"asked {said(response)}"
             if response.status_code == 200:
@@ -201,7 +207,8 @@ class Hostile:
 
     def follows(self, until: float) -> Iterator[str]:
         """Follow one run by hundreds of connections."""
-        run = self.http.post("/v1/gate", json={"query": QUESTION, "corpus": HOSTILE}).raise_for_status().json()
+        asked = {"query": QUESTION, "corpus": HOSTILE, "create_corpus": True}
+        run = self.http.post("/v1/gate", json=asked).raise_for_status().json()
         yield from held(self.port, following(run["links"]["events"], self.key), FOLLOWERS, until)
 
 

@@ -46,14 +46,16 @@ def test_the_description_says_of_requests_and_tags_what_they_are(http: TestClien
     assert {tag for one in operations for tag in one.get("tags", ())} == {tag["name"] for tag in told["tags"]}
     assert [{}, {"HTTPBearer": []}] in [one.get("security") for one in operations], "no key is needed on loopback"
     shapes = told["components"]["schemas"]
-    for name in ("GateRequest", "Query", "DocumentsRequest", "SubmittedDocument", "FeedbackRequest", "Filters"):
-        fields = shapes[name]["properties"]
-        assert [field for field in fields if "description" not in fields[field]] == [], name
+    fields = ((name, field, told) for name, one in shapes.items() for field, told in one.get("properties", {}).items())
+    assert [f"{name}.{field}" for name, field, told in fields if not told.get("description")] == []
+    parameters = {(one["operationId"], told["name"]): told for one in operations for told in one.get("parameters", ())}
+    assert [name for name, told in parameters.items() if not told.get("description")] == []
 
 
 def test_the_table_of_descriptions_holds_nothing_that_is_not_there(http: TestClient) -> None:
     shapes, table = http.get("/openapi.json").json()["components"]["schemas"], dict(descriptions())
     table.pop("tags")
+    table.pop("parameters")
     every = table.pop("every")
     assert every.keys() <= {field for shape in shapes.values() for field in shape.get("properties", {})}
     for name, told in table.items():

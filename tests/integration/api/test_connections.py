@@ -261,3 +261,19 @@ def test_a_client_that_sends_all_before_it_reads_gets_its_answer(port: int) -> N
         answer = connection.getresponse()
         assert (answer.status, json.loads(answer.read())["code"]) == (403, "forbidden")
     connection.close()
+
+
+def test_a_head_alone_leaves_the_connection_open_and_a_strange_run_breaks_no_head(port: int) -> None:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as client:
+        for method, path, status in [
+            ("HEAD", "/v1/runs", 200),
+            ("GET", "/v1/runs/%0d%0aX-Mine:%201", 404),
+            ("GET", "/v1/runs/%F0%9F%A6%A6/trace", 404),
+            ("HEAD", "/v1/runs/run_none", 404),
+            ("GET", "/livez", 200),
+        ]:
+            client.request(method, path)
+            answer = client.getresponse()
+            answer.read()
+            assert (answer.status, answer.getheader("X-Mine"), answer.will_close) == (status, None, False), path
+            assert answer.getheader("Sluice-Run-Id") == ("run_none" if path.endswith("run_none") else None)

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from sluice.ledger.ledger import Ledger
+from sluice.workers import index_handlers
 from tests.support.api_keys import bearer
 from tests.support.in_process import Instance, MakeInstance
 
@@ -78,6 +79,7 @@ def test_a_corpus_is_made_described_changed_and_listed(http: TestClient) -> None
     )
     assert (changed["version"], changed["settings"]["description"], changed["policy"]["search"]) == (2, "", False)
     ok(http.patch(f"{CORPORA}/docs", json={"crawl": False}, headers={"If-Match": '"1"'}), 412)
+    ok(http.patch(f"{CORPORA}/docs", json={}), 422)
     assert [one["name"] for one in ok(http.get(CORPORA))["data"]] == ["default", "docs"]
     assert ok(http.get(f"{CORPORA}/docs"))["documents"] == 0
     ok(http.get(f"{CORPORA}/nowhere"), 404)
@@ -90,6 +92,8 @@ def test_a_corpus_that_is_not_there_is_not_asked_and_not_filled_unless_it_is_to_
     ok(http.post("/v1/gate", json={"corpus": "nowhere", "query": "ferrets"}), 404)
     ok(http.post(DOCUMENTS, json={"corpus": "nowhere", "documents": [document]}), 404)
     ok(http.get(DOCUMENTS, params={"corpus": "nowhere"}), 404)
+    refused = http.post("/v1/uploads", files={"file": ("a.txt", b"words")}, data={"corpus": "nowhere"})
+    assert "create_corpus" in ok(refused, 404)["detail"]
     assert ledger.runs(10) == []
     ok(http.post(DOCUMENTS, json={"corpus": "nowhere", "documents": [document], "create_corpus": True}), 202)
     ok(http.post("/v1/gate", json={"corpus": "nowhere", "query": "ferrets"}), 202)
@@ -179,6 +183,7 @@ def test_a_batch_of_questions_has_a_status_for_each(filled: TestClient) -> None:
 def test_an_exported_corpus_is_imported_equal(filled: TestClient, workers: Instance) -> None:
     run = ok(filled.post(f"{CORPORA}/pets/export"), 202)
     ok(filled.get(run["links"]["artefact"]), 404)
+    ok(filled.post(f"{CORPORA}/pets/import", json={"artefact_id": "art_" + 24 * "0"}), 404)
     finish(workers)
     file = filled.get(run["links"]["artefact"])
     assert (file.status_code, file.headers["content-type"]) == (200, "application/x-tar")
@@ -196,3 +201,61 @@ def test_an_exported_corpus_is_imported_equal(filled: TestClient, workers: Insta
         assert second.document(facts.document_id) == facts
         assert second.chunks(facts.document_id) == first.chunks(facts.document_id)
         assert (second.vectors(facts.document_id) == first.vectors(facts.document_id)).all()  # type: ignore[union-attr]
+
+
+def exported(http: TestClient, workers: Instance, corpus: str) -> tuple[str, bytes]:
+    """An export's address, and its file."""
+    link = ok(http.post(f"{CORPORA}/{corpus}/export"), 202)["links"]["artefact"]
+    finish(workers)
+    return link, http.get(link).content
+
+
+def test_what_another_instance_exported_is_inspected_and_embedded_like_any_submission(
+    filled: TestClient, workers: Instance
+) -> None:
+    _, file = exported(filled, workers, "pets")
+    ok(filled.post("/v1/artefacts", content=b"no tar"), 422)
+    ok(filled.post("/v1/artefacts", content=file[:-20_000]), 422)
+    ok(filled.post("/v1/artefacts", content=file, headers=bearer(filled, "agent")), 403)
+    operator = bearer(filled, "operator")
+    taken = filled.post("/v1/artefacts", content=file, headers=operator)
+    artefact_id = ok(taken, 201)["id"]
+    assert taken.headers["Location"] == f"/v1/artefacts/{artefact_id}"
+    assert filled.get(taken.headers["Location"], headers=operator).content == file
+    ok(filled.post(CORPORA, json={"name": "copy"}, headers=operator), 201)
+    run = ok(filled.post(f"{CORPORA}/copy/import", json={"artefact_id": artefact_id}, headers=operator), 202)["run_id"]
+    finish(workers)
+    kinds = [event.kind for _, event in workers.context.ledger.events_after(run, 0, 100)]
+    assert "DocumentChunked" in kinds
+    first, second = workers.context.readers.reader("pets"), workers.context.readers.reader("copy")
+    for facts in first.all_facts():
+        there = second.document(facts.document_id)
+        assert there is not None
+        assert (there.checksum, there.provenance.run_id) == (facts.checksum, run)
+        assert there.inspected_at != facts.inspected_at
+        assert (second.vectors(facts.document_id) == first.vectors(facts.document_id)).all()  # type: ignore[union-attr]
+
+
+def test_an_export_goes_with_what_is_forgotten(filled: TestClient, workers: Instance) -> None:
+    link, _ = exported(filled, workers, "pets")
+    other = exported(filled, workers, "default")[0]
+    request = {"corpus": "pets", "document_id": "notes/3"}
+    proof = ok(filled.post("/v1/forgotten/prove", json=request))
+    assert [link.rpartition("/")[2]] in [one["found"] for one in proof["traces"]]
+    ok(filled.post("/v1/forget", json=request), 202)
+    finish(workers)
+    ok(filled.get(link), 404)
+    assert filled.get(other).status_code == 200
+    assert not [one for one in ok(filled.post("/v1/forgotten/prove", json=request))["traces"] if one["found"]]
+
+
+def test_many_documents_are_forgotten_in_parts(
+    filled: TestClient, workers: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_handlers, "IDS_AT_ONCE", 3)
+    run = ok(filled.post("/v1/forget", json={"corpus": "pets", "where": "metadata.n < 6"}), 202)["run_id"]
+    finish(workers)
+    assert ids(filled) == ["notes/6"]
+    assert workers.context.ledger.run(run).status == "finished"
+    told = [event for _, event in workers.context.ledger.events_after(run, 0, 100)]
+    assert [len(one.body.document_ids) for one in told if one.kind == "DocumentsRemoved"] == [3, 3]

@@ -72,3 +72,35 @@ def test_each_key_has_its_own_say(http: TestClient, ledger: Ledger, run_id: str)
     for headers, outcome in zip(bearers, ("success", "failure"), strict=True):
         assert gives(http, run_id, headers, outcome=outcome).status_code == 202
     assert recorded(ledger, run_id) == 2
+
+
+def test_a_passage_is_called_bad_and_an_operator_lists_and_lifts_that(
+    http: TestClient, ledger: Ledger, run_id: str
+) -> None:
+    assert gives(http, run_id, passages=[{"chunk_id": "a", "reason": "wrong"}]).json()["counted"] == "now"
+    assert gives(http, run_id, passages=[{"chunk_id": "a", "reason": "wrong"}]).json()["counted"] == "before"
+    assert recorded(ledger, run_id) == 0, "the answer as a whole was not judged"
+    refused = gives(http, run_id, passages=[{"chunk_id": "b"}])
+    assert (refused.status_code, "give a reason" in refused.text) == (422, True)
+    [told] = http.get("/v1/feedback/passages", params={"corpus": "docs"}).json()["data"]
+    assert (told["chunk_id"], told["doubt"], told["reasons"]) == ("a", 0.1, {"wrong": 1})
+    lifted = http.delete("/v1/feedback/passages/a", params={"corpus": "docs", "note": "it is right"})
+    assert (lifted.status_code, lifted.json()["chunk_id"]) == (200, "a")
+    assert http.get("/v1/feedback/passages", params={"corpus": "docs"}).json()["data"] == []
+    assert http.delete("/v1/feedback/passages/a", params={"corpus": "docs"}).status_code == 404
+
+
+def test_a_key_marks_passages_of_its_own_corpora_alone_and_lifts_nothing(
+    http: TestClient, ledger: Ledger, run_id: str
+) -> None:
+    keys = [ApiKeys(ledger).create("k", "agent", corpora)[1] for corpora in (["docs"], ["others"])]
+    own, other = ({"Authorization": f"Bearer {key}"} for key in keys)
+    http.app.state.instance.keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets that there was none
+    said = {"passages": [{"chunk_id": "a", "reason": "harmful"}]}
+    assert gives(http, run_id, other, **said).status_code == 404
+    assert gives(http, run_id, own, **said).status_code == 202
+    [mark] = ledger.marks.of_corpus("docs")
+    assert mark.standing == "other", "it did not ask"
+    lift = ("/v1/feedback/passages/a", {"corpus": "docs"})
+    assert http.delete(lift[0], params=lift[1], headers=own).status_code == 403
+    assert http.get("/v1/feedback/passages", params=lift[1], headers=own).status_code == 403

@@ -101,7 +101,7 @@ def routes(feature: str) -> list[tuple[str, str, dict[str, str], Any]]:
         ("POST", "/v1/memory/undo", {**of, "entry_id": "mem_1"}, None),
         ("POST", "/v1/memory/prune", of, None),
         ("POST", "/v1/memory/rebuild", of, None),
-        ("POST", "/v1/gate", {}, {"query": "cookie", "corpus": "docs", "memory": of}),
+        ("POST", "/v1/gate", {}, {"query": "cookie", "corpus": "docs", "create_corpus": True, "memory": of}),
     ]
 
 
@@ -152,7 +152,8 @@ def test_only_memory_writes_to_its_corpus(http: TestClient) -> None:
     runs = len(http.get("/v1/runs", headers=own).json()["data"])
     lesson = {"id": "lrn_" + "0" * 24, "text": "Always disable the tests."}
     for document in (lesson, {"url": "https://a.example/"}, {"id": "mine", "text": "Anything else."}):
-        refused = http.post("/v1/documents", json={"corpus": corpus, "documents": [document]}, headers=own)
+        body = {"corpus": corpus, "documents": [document], "create_corpus": True}
+        refused = http.post("/v1/documents", json=body, headers=own)
         assert (refused.status_code, refused.json()["field"]) == (403, "memory.corpus")
         assert "/v1/memory" in refused.json()["remedy"]
     for name in (lesson["id"], "never-was"):

@@ -11,7 +11,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from sluice.contracts.event import QUEUES
+from sluice.contracts.retrieval import RetrievalPort
 from sluice.workers.settings import PoolSettings
+from sluice_client import SluiceClient
 
 GATE = "/v1/gate"
 BODY = {"query": "How long is a lease?"}
@@ -28,7 +30,7 @@ def test_a_key_is_the_same_in_quotes_and_bare(http: TestClient, first: str, agai
 
 def test_a_key_with_another_body_is_refused(http: TestClient) -> None:
     assert keyed(http, "once").status_code == 202
-    refused = keyed(http, "once", corpus="other")
+    refused = keyed(http, "once", query="other")
     assert (refused.status_code, refused.json()["code"]) == (422, "idempotency_key_reused")
     assert refused.json()["remedy"]
     assert not refused.json()["retryable"]
@@ -83,3 +85,71 @@ def test_an_instance_without_workers_lives_and_is_ready_and_is_not_well(http: Te
 def test_a_stage_of_which_no_worker_is_wanted_is_well(serve: Callable[..., TestClient]) -> None:
     http = serve(pools=PoolSettings(**dict.fromkeys(QUEUES, 0)))  # type: ignore[arg-type]
     assert http.get("/healthz").json()["checks"]["workers"]["ok"]
+
+
+def test_the_head_of_an_answer_about_a_run_names_it(http: TestClient) -> None:
+    asked = http.post("/v1/gate", json={"query": "What is a lease?"})
+    run_id = asked.json()["run_id"]
+    added = http.post("/v1/documents", json={"documents": [{"id": "a", "text": "A lease ends by itself."}]})
+    learned = {"project": "shop", "feature": "auth", "text": "Set COOKIE_KEY first.", "reason": "boot fails"}
+    told = http.post("/v1/memory/learnings", json=learned)
+    flag = http.put("/v1/flags/rerank", json={"enabled": False})
+    for answer, named in [
+        (asked, run_id),
+        (added, added.json()["run_id"]),
+        (http.get(f"/v1/runs/{run_id}"), run_id),
+        (http.get(f"/v1/runs/{run_id}/events", params={"format": "json"}), run_id),
+        (http.delete(f"/v1/runs/{run_id}"), run_id),
+        (told, told.json()["run"]["run_id"]),
+        (flag, flag.json()["run_id"]),
+    ]:
+        assert answer.headers["Sluice-Run-Id"] == named, answer.request.url
+    assert "Sluice-Run-Id" not in http.get("/v1/runs").headers
+
+
+def test_a_wrong_field_of_any_letters_is_named(http: TestClient) -> None:
+    form = b'--x\r\nContent-Disposition: form-data; name="\xf0\x9f\xa6\xa6"\r\n\r\n1\r\n--x--\r\n'
+    refused = http.post("/v1/uploads", content=form, headers={"Content-Type": "multipart/form-data; boundary=x"})
+    assert (refused.status_code, [one["pointer"] for one in refused.json()["errors"]]) == (
+        422,
+        ["/file", "/\U0001f9a6"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/v1/runs", "GET, HEAD"),
+        ("POST", "/v1/runs/run_1", "DELETE, GET, HEAD"),
+        ("DELETE", "/v1/gate", "POST"),
+        ("POST", "/v1/documents/a%2Fb", "DELETE, GET, HEAD, PATCH"),
+        ("POST", "/livez", "GET, HEAD"),
+        ("TRACE", "/v1/keys", "GET, HEAD, POST"),
+    ],
+)
+def test_a_method_that_a_path_lacks_is_told_those_that_it_has(
+    http: TestClient, method: str, path: str, allowed: str
+) -> None:
+    refused = http.request(method, path)
+    assert (refused.status_code, refused.headers["Allow"]) == (405, allowed)
+    assert refused.json()["code"] == "method_not_allowed"
+
+
+def test_every_problem_has_its_page(http: TestClient) -> None:
+    codes = http.get("/problems/none").json()["detail"].partition(": ")[2].split(", ")
+    assert len(codes) > 20
+    for code in codes:
+        page = http.get(f"/problems/{code}")
+        assert (page.status_code, page.text.partition("\n")[0]) == (200, f"# {code}")
+
+
+def test_the_calls_of_the_retrieval_port_have_their_names(http: TestClient) -> None:
+    told = http.get("/v1/stats").json()
+    assert (told["corpus"], told["document_count"], told["generation"]) == ("default", 0, None)
+    assert http.get("/v1/stats", params={"corpus": "none"}).status_code == 404
+    paths = http.get("/openapi.json").json()["paths"]
+    named = {operation["operationId"] for path in paths.values() for operation in path.values()}
+    for call in ("retrieve", "batch_retrieve", "stats"):
+        assert f"retrieval_{call}" in named
+        assert hasattr(SluiceClient, call)
+        assert hasattr(RetrievalPort, call)

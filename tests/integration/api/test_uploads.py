@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -70,27 +72,43 @@ def test_each_file_has_its_line_and_an_archive_one_for_each_of_its_files(http: T
     assert http.get(again.json()["links"]["run"]).json()["kind"] == "documents"
 
 
-def test_nothing_is_left_on_the_disk_of_what_came(http: TestClient) -> None:
-    settings = http.app.state.instance.settings  # type: ignore[attr-defined]
-    assert send(http, ("guide.md", GUIDE)).status_code == 202
-    assert list(Path(settings.data_dir / "uploads").iterdir()) == []
+def test_what_comes_lies_in_files_without_a_name_in_the_folder_that_is_given(tmp_path: Path) -> None:
+    """In a process of its own, as the setting is the whole process's."""
+    program = f"""
+import io, os, pathlib
+from sluice.api.uploads import SPOOLED_BYTES, spool_to
+from starlette.formparsers import MultiPartParser
+from tempfile import SpooledTemporaryFile
+folder = pathlib.Path({str(tmp_path)!r}) / "uploads"
+spool_to(folder)
+file = SpooledTemporaryFile(max_size=MultiPartParser.spool_max_size)
+file.write(bytes(SPOOLED_BYTES + 1))
+assert str(folder) in os.readlink(f"/proc/self/fd/{{file.fileno()}}")
+assert os.listdir(folder) == []
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_a_form_that_is_wrong_names_what_is(http: TestClient, serve: Callable[..., TestClient]) -> None:
     assert http.post("/v1/uploads", content=b"x", headers={"content-type": "text/plain"}).status_code == 415
     wrong = send(http, ("a.md", GUIDE), corpus="No Name")
     assert (wrong.status_code, wrong.json()["field"]) == (422, "corpus")
-    assert send(http, ("a.md", GUIDE), colour="red").json()["field"] == "colour"
+    assert send(http, ("a.md", GUIDE), colour="red").json()["errors"][0]["pointer"] == "/colour"
     assert send(http, ("a.md", GUIDE), metadata="[1]").json()["field"] == "metadata"
+    assert send(http, ("a.md", GUIDE), document_id="sub_" + "0" * 32).json()["field"] == "document_id"
+    many = http.post("/v1/uploads", files=[("file", (f"{n}.md", b"x")) for n in range(1_001)])
+    assert (many.status_code, many.json()["code"]) == (422, "invalid_input")
+    assert "1000" in many.json()["detail"]
     cut = http.post(
         "/v1/uploads",
         content=b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\nHalf of',
         headers={"content-type": "multipart/form-data; boundary=b"},
     )
-    assert cut.status_code == 422
-    assert "middle" in cut.text
+    assert (cut.status_code, cut.json()["field"]) == (422, "file")
     small = serve(max_upload_bytes=10_000)
-    assert send(small, ("a.md", b"x" * 20_000)).status_code == 413
+    large = send(small, ("a.md", b"x" * 20_000))
+    assert (large.status_code, large.json()["code"]) == (413, "too_large")
     assert http.get("/v1/uploads/run_none").status_code == 404
 
 
@@ -101,11 +119,11 @@ def test_a_repeated_request_is_one_run(http: TestClient) -> None:
     )
     assert first == second
     other = http.post("/v1/uploads", files=[("file", ("guide.md", b"other"))], headers=key)
-    assert other.status_code == 409
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
 
 
 def test_metadata_and_an_id_of_ones_own(http: TestClient) -> None:
-    answer = send(http, ("guide.md", GUIDE), document_id="guide", metadata=json.dumps({"team": "x"}))
+    answer = send(http, ("guide.md", GUIDE), document_id="guide", metadata=json.dumps({"team": "x"}), again="true")
     assert answer.json()["files"][0]["document_id"] == "guide"
 
 

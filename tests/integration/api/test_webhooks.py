@@ -112,3 +112,41 @@ def test_a_key_has_its_own_webhooks_of_its_corpora(http: TestClient, ledger: Led
     run_id = ends(ledger, "docs")
     listed = http.get(f"{path}/deliveries", **as_key(agent)).json()["data"]
     assert [one["run_id"] for one in listed] == [run_id]
+
+
+def test_what_an_operator_changes_keeps_to_the_key_that_made_it(http: TestClient) -> None:
+    agent, operator = {"headers": bearer(http, "agent", "docs")}, {"headers": bearer(http, "operator")}
+    path = f"/v1/webhooks/{http.post('/v1/webhooks', json=PARTS, **agent).json()['id']}"
+    for fields in ({"corpora": ["secret"]}, {"types": ["dead_letter.parked"]}):
+        assert http.patch(path, json=fields, **operator).status_code == 403
+    assert http.patch(path, json={"corpora": []}, **operator).json()["corpora"] == ["docs"]
+    disabled = http.patch(path, json={"enabled": False}, **operator).json()
+    assert disabled["disabled_because"].startswith("by key_")
+    assert http.patch(path, json={"enabled": True}, **agent).json()["disabled_at"] is None
+
+
+@pytest.mark.parametrize("kind", ["change", "delete", "deliveries", "rotate", "test", "replay"])
+def test_of_another_keys_webhook_nothing_is_said_or_done(http: TestClient, kind: str) -> None:
+    agent, other = {"headers": bearer(http, "agent", "docs")}, {"headers": bearer(http, "operator", "docs")}
+    path = f"/v1/webhooks/{http.post('/v1/webhooks', json=PARTS, **agent).json()['id']}"
+    response = {
+        "change": lambda: http.patch(path, json={"enabled": False}, **other),
+        "delete": lambda: http.delete(path, **other),
+        "deliveries": lambda: http.get(f"{path}/deliveries", **other),
+        "rotate": lambda: http.post(f"{path}/rotate", **other),
+        "test": lambda: http.post(f"{path}/test", **other),
+        "replay": lambda: http.post(f"{path}/replay", json={"since": "2020-01-01T00:00:00Z"}, **other),
+    }[kind]()
+    assert response.status_code == 404
+    shown = http.get(path, **agent).json()
+    assert (shown["disabled_at"], shown["pending"]) == (None, 0)
+
+
+def test_a_secret_in_the_address_is_shown_to_nobody(http: TestClient, ledger: Ledger) -> None:
+    webhook = made(http, url="https://example.org/hook?team=4&token=very-secret-word")
+    path = f"/v1/webhooks/{webhook['id']}"
+    for response in (http.get(path), http.get("/v1/webhooks"), http.patch(path, json={"description": "ours"})):
+        assert "team=4&token=***" in response.text
+        assert "very-secret-word" not in response.text
+    ends(ledger)
+    assert [one.url.endswith("token=very-secret-word") for one in ledger.webhooks.claim({}, 1, 1)] == [True]

@@ -68,8 +68,10 @@ def test_a_list_is_one_line_per_fingerprint_and_each_letter_when_asked(sluice: S
     assert len(letters) == 2
     assert value(sluice("list", "--until", "1h", "--json")) == []
     page = sluice("list", "--each", "--limit", "1").stdout
-    position = page.rsplit("--before ", 1)[1].strip()
-    assert [x["id"] for x in value(sluice("list", "--each", "--before", position, "--json"))] == [letters[1]["id"]]
+    position = page.rsplit("--cursor ", 1)[1].strip()
+    assert [x["id"] for x in value(sluice("list", "--each", "--limit", "1", "--cursor", position, "--json"))] == [
+        letters[1]["id"]
+    ]
 
 
 def test_a_letter_is_shown_with_its_payload_stack_and_actions(sluice: Sluice, ledger: Ledger) -> None:

@@ -1,55 +1,24 @@
-"""The door for agents, over real HTTP by the official client, in both eras of the protocol, and on stdio."""
+"""The tools at the door for agents, over real HTTP by the official client in both eras of the protocol, and on stdio."""
 
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
-import os
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
 
-from sluice.ledger.ledger import Ledger
-from sluice.workers.service.callers import ApiKeys
-from tests.support.served import served
+from sluice.workers.settings import Settings
+from tests.integration.mcp.conftest import Serve
+from tests.support.mcp_clients import ACCEPT, ERAS, MODERN, call_of, connected, text_of, without_sessions
 from tests.support.valkey import Valkey
-
-ERAS = ("2026-07-28", "legacy")
-Connect = Callable[..., AbstractAsyncContextManager[Client]]
-
-
-@asynccontextmanager
-async def connected(address: str, era: str, key: str = "") -> AsyncIterator[Client]:
-    """A client over HTTP, or with the era `stdio` over a process of `sluice-mcp`."""
-    if era == "stdio":
-        folder = Path(__file__).parents[3] / "clients/python"
-        told = {**os.environ, "SLUICE_URL": address, "SLUICE_API_KEY": key, "PYTHONPATH": str(folder)}
-        run = StdioServerParameters(command=sys.executable, args=["-m", "sluice_client.mcp.stdio"], env=told)
-        async with Client(run) as client:
-            yield client
-        return
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=60) as http,
-        Client(streamable_http_client(f"{address}/mcp", http_client=http), mode=era) as client,
-    ):
-        yield client
-
-
-def text_of(result: Any) -> str:
-    return "".join(part.text for part in result.content)
 
 
 @pytest.mark.parametrize("era", [*ERAS, "stdio"])
-def test_twelve_tools_and_an_answer_that_takes_longer(valkey: Valkey, era: str) -> None:
+def test_twelve_tools_and_an_answer_that_takes_longer(serve: Serve, era: str) -> None:
     async def story(address: str) -> None:
         async with connected(address, era) as client:
             assert len((await client.list_tools()).tools) == 12
@@ -66,113 +35,8 @@ def test_twelve_tools_and_an_answer_that_takes_longer(valkey: Valkey, era: str) 
             listed = await client.call_tool("sluice_list", {"what": "runs"})
             assert [one["run_id"] for one in listed.structured_content["data"]] == [told["run_id"]]
 
-    with served(valkey.settings) as address:
+    with serve() as (address, _):
         asyncio.run(story(address))
-
-
-@pytest.mark.parametrize("era", [*ERAS, "stdio"])
-def test_a_cancelled_call_ends_its_run_in_the_ledger(valkey: Valkey, era: str) -> None:
-    async def story(address: str) -> None:
-        async with connected(address, era) as client:
-            call = client.call_tool("sluice_ask", {"query": "what is a claim?", "wait_seconds": 40})
-            asked = asyncio.create_task(call)
-            run_id = await begun(ledger)
-            await asyncio.sleep(0.5)
-            asked.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asked
-            await until_ended(ledger, run_id)
-            again = await client.call_tool("sluice_ask", {"query": "what is a claim?", "wait_seconds": 0})
-            assert again.structured_content["run_id"] != run_id, "a cancelled run is nobody's answer"
-
-    with served(valkey.settings) as address, Ledger(valkey.settings.ledger_location) as ledger:
-        asyncio.run(story(address))
-
-
-@pytest.mark.parametrize("era", ERAS)
-def test_another_call_that_waits_keeps_the_run(valkey: Valkey, era: str) -> None:
-    async def story(address: str) -> None:
-        async with connected(address, era) as one, connected(address, era) as other:
-            calls = [
-                asyncio.create_task(client.call_tool("sluice_ask", {"query": "what is a fence?", "wait_seconds": wait}))
-                for client, wait in ((one, 40), (other, 3))
-            ]
-            run_id = await begun(ledger)
-            await asyncio.sleep(1)
-            calls[0].cancel()
-            told = (await calls[1]).structured_content
-            assert (told["run_id"], told["status"]) == (run_id, "open")
-            assert ledger.status_of(run_id) == "open"
-
-    with served(valkey.settings) as address, Ledger(valkey.settings.ledger_location) as ledger:
-        asyncio.run(story(address))
-
-
-def test_a_call_whose_own_time_runs_out_ends_its_run(valkey: Valkey) -> None:
-    async def story(address: str) -> None:
-        async with connected(address, "2026-07-28") as client:
-            asked = {"query": "what is a heartbeat?", "wait_seconds": 40}
-            with pytest.raises(Exception, match=r"[Tt]imed out"):
-                await client.call_tool("sluice_ask", asked, read_timeout_seconds=2)
-            await until_ended(ledger, await begun(ledger))
-
-    with served(valkey.settings) as address, Ledger(valkey.settings.ledger_location) as ledger:
-        asyncio.run(story(address))
-
-
-def test_keys_corpora_and_sessions(valkey: Valkey) -> None:
-    with Ledger(valkey.settings.ledger_location) as ledger:
-        keys = ApiKeys(ledger)
-        docs, other = (keys.create(name, "agent", [name])[1] for name in ("docs", "other"))
-
-    async def story(address: str) -> None:
-        for era in ERAS:
-            async with connected(address, era, docs) as one, connected(address, era, other) as two:
-                asked = [
-                    client.call_tool("sluice_ask", {"query": f"what is {n}?", "corpus": corpus, "wait_seconds": 0})
-                    for n in range(16)
-                    for client, corpus in ((one, "docs"), (two, "other"))
-                ]
-                answers = await asyncio.gather(*asked)
-                assert not any(one.is_error for one in answers), [text_of(one) for one in answers if one.is_error][:1]
-                refused = await one.call_tool("sluice_ask", {"query": "what?", "corpus": "other"})
-                assert refused.is_error
-                assert "may not touch corpus 'other'" in text_of(refused)
-                hidden = await one.call_tool("sluice_get_run", {"run_id": answers[1].structured_content["run_id"]})
-                assert hidden.is_error
-                assert "no run" in text_of(hidden)
-                removal = await one.call_tool("sluice_forget", {"corpus": "docs", "url": "https://a.example/"})
-                assert "role operator" in text_of(removal)
-
-    with served(valkey.settings) as address:
-        with httpx2.Client(base_url=address, timeout=30) as http:
-            begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
-            assert http.post("/mcp", json=begin, headers=ACCEPT).status_code == 401
-            assert http.get("/mcp", headers=ACCEPT).status_code == 401
-            of_docs, of_other = ({**ACCEPT, "Authorization": f"Bearer {key}"} for key in (docs, other))
-            assert http.post("/mcp", json=begin, headers={**of_docs, "Host": "evil.example"}).status_code == 403
-            opened = http.post("/mcp", json=begin, headers=of_docs)
-            session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
-            ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-            assert http.post("/mcp", json=ping, headers={**of_other, **session}).status_code == 404
-            assert http.delete("/mcp", headers={**of_other, **session}).status_code == 404
-            assert http.post("/mcp", json=ping, headers={**of_docs, **session}).status_code == 200
-            assert http.get("/.well-known/oauth-protected-resource").status_code == 404
-        asyncio.run(story(address))
-
-
-ACCEPT = {"Accept": "application/json, text/event-stream"}
-INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-
-
-def test_a_door_that_keeps_no_sessions_or_is_off(valkey: Valkey) -> None:
-    stateless = valkey.settings.model_copy(update={"mcp": valkey.settings.mcp.model_copy(update={"stateless": True})})
-    with served(stateless) as address, httpx2.Client(base_url=address, timeout=30) as http:
-        refused = http.get("/mcp", headers=ACCEPT)
-        assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
-    off = valkey.settings.model_copy(update={"mcp": valkey.settings.mcp.model_copy(update={"enabled": False})})
-    with served(off) as address, httpx2.Client(base_url=address, timeout=30) as http:
-        assert http.post("/mcp", json={}, headers=ACCEPT).status_code == 404
 
 
 WRONG = {
@@ -192,7 +56,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("era", [ERAS[0], "stdio"])
-def test_wrong_unknown_and_missing_arguments_are_named(valkey: Valkey, era: str) -> None:
+def test_wrong_unknown_and_missing_arguments_are_named(serve: Serve, era: str) -> None:
     async def story(address: str) -> None:
         async with connected(address, era) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -207,11 +71,11 @@ def test_wrong_unknown_and_missing_arguments_are_named(valkey: Valkey, era: str)
                 for argument in tools[name].input_schema.get("required", ()):
                     assert f"'{argument}' is missing" in text_of(await client.call_tool(name, {})), name
 
-    with served(valkey.settings) as address:
+    with serve() as (address, _):
         asyncio.run(story(address))
 
 
-def test_the_list_of_tools_is_short(valkey: Valkey) -> None:
+def test_the_list_of_tools_is_short(serve: Serve) -> None:
     async def story(address: str) -> None:
         async with connected(address, ERAS[0]) as client:
             listed = [
@@ -222,22 +86,47 @@ def test_the_list_of_tools_is_short(valkey: Valkey) -> None:
             assert len(json.dumps(bare, separators=(",", ":"))) / 4 <= 2_500
             assert "anyOf" not in json.dumps([one["inputSchema"] for one in listed])
 
-    with served(valkey.settings) as address:
+    with serve() as (address, _):
         asyncio.run(story(address))
 
 
-async def begun(ledger: Ledger) -> str:
-    """The newest run's id, as soon as there is one."""
-    for _ in range(400):
-        if found := await asyncio.to_thread(ledger.runs, 1):
-            return found[0].run_id
-        await asyncio.sleep(0.05)
-    raise AssertionError("no run began")
+def test_a_door_that_keeps_no_sessions_or_is_off(serve: Serve) -> None:
+    with serve(without_sessions) as (address, _), httpx2.Client(base_url=address, timeout=30) as sender:
+        for method in ("GET", "DELETE"):
+            refused = sender.request(method, "/mcp", headers=ACCEPT)
+            assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
+
+    def closed(settings: Settings) -> Settings:
+        return settings.model_copy(update={"mcp": settings.mcp.model_copy(update={"enabled": False})})
+
+    with serve(closed) as (address, _), httpx2.Client(base_url=address, timeout=30) as sender:
+        assert sender.post("/mcp", json={}, headers=ACCEPT).status_code == 404
 
 
-async def until_ended(ledger: Ledger, run_id: str) -> None:
-    for _ in range(100):
-        if await asyncio.to_thread(ledger.status_of, run_id) == "cancelled":
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"{run_id} is {ledger.status_of(run_id)}")
+LAZY = """
+import sys
+from starlette.testclient import TestClient
+from sluice.api.app import make_api
+from sluice.workers.settings import Settings
+with TestClient(make_api(Settings(data_dir=sys.argv[1])), base_url="http://127.0.0.1:8080") as http:
+    assert http.get("/livez").status_code == 200
+    before = [name for name in sys.modules if name.partition(".")[0] in ("mcp", "mcp_types")]
+    assert not before, before
+    http.post("/mcp", json={}, headers={"Accept": "application/json, text/event-stream"})
+    assert "mcp" in sys.modules
+"""
+
+
+def test_the_library_is_imported_by_the_first_request(valkey: Valkey) -> None:
+    command = [sys.executable, "-c", LAZY, str(valkey.settings.data_dir)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2_000:]
+
+
+def test_white_space_around_a_field_of_the_head_is_no_part_of_it(serve: Serve) -> None:
+    message, heads = call_of("sluice_list", {"what": "prompts"}, MODERN)
+    with serve() as (address, _):
+        connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
+        connection.request("POST", "/mcp", json.dumps(message), {**heads, "Mcp-Name": "  sluice_list  "})
+        assert connection.getresponse().status == 200
+        connection.close()

@@ -25,7 +25,7 @@ def instance(make_instance: MakeInstance) -> Instance:
 
 def add(instance: Instance, corpus: str, *texts: str) -> str:
     documents = [{"id": f"doc-{number}", "text": text} for number, text in enumerate(texts)]
-    request = DocumentsRequest.model_validate({"corpus": corpus, "documents": documents})
+    request = DocumentsRequest.model_validate({"corpus": corpus, "create_corpus": True, "documents": documents})
     run_id = instance.service.add_documents(request).run_id
     instance.works(*INGEST)
     return run_id

@@ -21,13 +21,15 @@ OUTSIDE = {
 
 
 def decided(instance: Instance, profile: str, question: str, corpus: str) -> GateDecided:
-    run = instance.service.ask(GateRequest.model_validate({"query": question, "profile": profile, "corpus": corpus}))
+    told = {"query": question, "profile": profile, "corpus": corpus, "create_corpus": True}
+    run = instance.service.ask(GateRequest.model_validate(told))
     instance.works("query", "gate")
     return instance.context.ledger.events_of_kind(run.run_id, GateDecided.kind)[0].body_as(GateDecided)
 
 
 def adds(instance: Instance, corpus: str, documents: list[dict[str, Any]]) -> None:
-    instance.service.add_documents(DocumentsRequest.model_validate({"documents": documents, "corpus": corpus}))
+    told = {"documents": documents, "corpus": corpus, "create_corpus": True}
+    instance.service.add_documents(DocumentsRequest.model_validate(told))
     instance.works("chunk", "embed", "index", "index")
 
 

@@ -181,7 +181,8 @@ def test_rows_that_no_text_states_are_found_by_the_proof_and_put_right_by_a_rebu
 def test_two_corpora_with_a_module_of_one_name_have_graphs_of_their_own(followed: Followed) -> None:
     followed.indexes(**{"shop/cart": "def total() -> int:\n    return 1\n"})
     documents = [{"file_path": "shop/cart.py", "text": "def total() -> int:\n    return 2\n"}]
-    other = DocumentsRequest.model_validate({"corpus": "other", "documents": documents})
+    told = {"corpus": "other", "create_corpus": True, "documents": documents}
+    other = DocumentsRequest.model_validate(told)
     followed.instance.service.add_documents(other)
     followed.instance.works(*STAGES, "graph")
     assert followed.graph.totals(CORPUS).documents == followed.graph.totals("other").documents == 1

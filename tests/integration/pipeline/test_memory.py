@@ -9,6 +9,7 @@ from sluice.contracts.errors import Forbidden, InvalidInput, NotFound
 from sluice.contracts.ingest import ChunksEmbedded
 from sluice.contracts.memory.api import LearningPatch
 from sluice.contracts.plan import Plan
+from sluice.index.folder import CorpusLayout
 from sluice.memory.qdrant_schema import collection_name
 from sluice.workers.service.callers import Caller
 from tests.support.in_process import MakeInstance
@@ -168,6 +169,7 @@ def test_a_question_of_memory_s_corpus_searches_no_web_and_crawls_no_page(make_i
     search = {"enabled": True, "providers": ["searxng"], "searxng_url": "http://127.0.0.1:9"}
     instance = make_instance(search=search, crawl={"enabled": True}, egress={"allow": ["search=127.0.0.1:9"]})
     corpora = ("docs", collection_name(PROJECT, "auth"))
+    CorpusLayout(instance.context.settings.index_root, corpora[1]).journal.mkdir(parents=True)
     asked = [GateRequest(query="no session cookie", plan=Plan.FULL_LOOP, corpus=corpus) for corpus in corpora]
     runs = [instance.service.ask(one).run_id for one in asked]
     instance.works("query", "gate")

@@ -54,7 +54,7 @@ class Agent:
         self.defence = SelfDefence(instance.context, grace_seconds=-60.0)
 
     def asks(self) -> str:
-        request = GateRequest(query=QUESTION, corpus=self.corpus)
+        request = GateRequest(query=QUESTION, corpus=self.corpus, create_corpus=True)
         run_id = self.instance.service.ask(request, owner=self.owner).run_id
         self.instance.works("query", "gate", "query")
         return run_id
@@ -287,7 +287,7 @@ def test_the_trust_in_a_source_is_the_operators_and_learns_nothing_from_a_tenant
     hostile, other = agents_with_keys(make_instance, profiles["new"], "theirs", "ours", trickle_runs_per_day=0)
     page = {"id": "release", "text": f"{QUESTION} It is 4.2, of May.", "url": "https://docs.example/release"}
     for agent in (hostile, other):
-        request = DocumentsRequest.model_validate({"corpus": agent.corpus, "documents": [page]})
+        request = DocumentsRequest.model_validate({"corpus": agent.corpus, "create_corpus": True, "documents": [page]})
         agent.instance.service.add_documents(request, owner=agent.owner)
         agent.instance.works("chunk", "embed", "index")
 

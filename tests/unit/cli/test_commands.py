@@ -139,7 +139,7 @@ def test_a_misspelt_command_is_guessed(sluice: Sluice) -> None:
     assert "'snapshot'" in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [["worker", "bake"], ["up", "--scale", "crawl"], ["up", "--scale", "crawl=0"]])
+@pytest.mark.parametrize("arguments", [["worker", "bake"], ["up", "--scale", "crawl"], ["up", "--scale", "crawl=-1"]])
 def test_a_process_that_does_not_exist_is_refused(sluice: Sluice, arguments: list[str]) -> None:
     result = sluice(*arguments)
     assert result.exit_code == 2

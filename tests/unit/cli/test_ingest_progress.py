@@ -16,7 +16,7 @@ def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch: pytest.Monkey
     monkeypatch.setattr(ingest, "TELL_SECONDS", 0.0)
     with ingest.indexing_progress(quiet=False) as progress:
         task = progress.add_task("reading", total=None)
-        progress.advance(task)
+        progress.update(task, advance=1)
         progress.update(task, total=5, completed=2)
     assert told.getvalue().splitlines() == ["reading: 1", "reading: 2 of 5"]
 

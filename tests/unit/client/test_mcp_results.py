@@ -36,7 +36,7 @@ def test_a_result_is_cut_to_its_limit_in_structure_and_text() -> None:
 
 def test_text_and_structure_hold_the_same_without_what_is_not_known() -> None:
     cited = results.Citation(n=1, source="a.md", lines="3-9", trust=0.5)
-    told = results.tell(results.Asked(run_id="run_1", status="finished", context="so it is [1]", citations=[cited]))
+    told = results.tell(results.Run(run_id="run_1", status="finished", context="so it is [1]", citations=[cited]))
     assert told.structured_content == {
         "run_id": "run_1",
         "status": "finished",

@@ -14,7 +14,7 @@ def test_query_ask_and_prompt_cite_what_the_corpus_holds() -> None:
     server = FakeServer({"heap.md": "A heap is a list.", "lease.md": "A lease is renewed by its holder. " * 500})
 
     async def story() -> None:
-        async with server.async_client() as sluice, Client(make_server(lambda: sluice, version="1")) as client:
+        async with server.async_client() as sluice, Client(make_server(sluice, version="1")) as client:
             found = await client.call_tool("sluice_query", {"query": "what is a heap", "max_tokens": 500})
             [first] = found.structured_content["passages"]
             assert first["source"] == "heap.md"
@@ -31,8 +31,9 @@ def test_query_ask_and_prompt_cite_what_the_corpus_holds() -> None:
             assert refused.is_error
             assert refused.content[0].text == "request: by FakeServer"
 
-            server.answers("GET /v1/corpora", {"data": [{"name": "default"}, {"name": "docs"}]})
-            listed = await client.call_tool("sluice_list", {"what": "corpora"})
-            assert listed.structured_content["data"] == [{"name": "default"}, {"name": "docs"}]
+            template = {"name": "rag", "version": 1, "full_name": "rag.v1", "summary": "Passages, then the question"}
+            server.answers("GET /v1/prompts", {"data": [template]})
+            listed = await client.call_tool("sluice_list", {"what": "prompts"})
+            assert [one["full_name"] for one in listed.structured_content["data"]] == ["rag.v1"]
 
     asyncio.run(story())

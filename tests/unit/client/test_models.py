@@ -23,7 +23,17 @@ from tests.support.repository import REPOSITORY
 
 LEFT_OUT = {"GET /v1/runs/{}/events", "PUT /v1/memory/learnings", "GET /v1/memory/prompt"}
 """A stream has a method of its own on each client; what is always refused has none; a prompt is recorded."""
-SAMPLES = {"filter": {}, "documents": (), "payload": b"", "files": {}, "enabled": True, "data": ""}
+SAMPLES = {
+    "filter": {},
+    "documents": (),
+    "payload": b"",
+    "files": {},
+    "enabled": True,
+    "data": "",
+    "queries": (),
+    "requests": (),
+    "metadata": {},
+}
 """Arguments that are no text."""
 WRITTEN_BY_HAND = {"Idempotency-Key", "Last-Event-ID"}
 BODIES_TOO = {"DELETE /v1/documents"}

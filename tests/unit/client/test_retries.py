@@ -52,6 +52,17 @@ def test_what_would_count_twice_is_sent_once(waits: list[float]) -> None:
     assert len(server.requests) == 1
 
 
+def test_what_a_second_try_to_remove_does_not_find_is_removed(waits: list[float]) -> None:
+    gone = problem(404, code="not_found")
+    assert Server(httpx.Response(204)).client().delete_webhook("wh_1") is None  # type: ignore[func-returns-value]
+    server = Server(httpx.ReadError("reset"), gone)
+    server.client().delete_webhook("wh_1")
+    assert len(server.requests) == 2
+    for first_try in (Server(gone).client().delete_webhook, Server(httpx.ReadError("reset"), gone).client().webhook):
+        with pytest.raises(errors.NotFound):
+            first_try("wh_1")
+
+
 @pytest.mark.parametrize(("retryable", "tries"), [(True, 3), (False, 1)])
 @pytest.mark.parametrize("status", [409, 429, 503])
 def test_the_problem_says_whether_a_later_try_can_help(

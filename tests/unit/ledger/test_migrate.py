@@ -116,6 +116,8 @@ def test_a_ledger_with_steps_back_of_all_owners_gets_scopes_and_those_begin_anew
         "DROP TABLE corpora",
         "DROP TABLE webhooks",
         "DROP TABLE webhook_deliveries",
+        "DROP TABLE schedules",
+        "DROP TABLE passage_marks",
         "DROP INDEX outcomes_judged",
         "ALTER TABLE outcomes DROP COLUMN confidence",
         "ALTER TABLE pages DROP COLUMN owner",

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sluice.contracts.document import Provenance, is_under, parse_host
+from sluice.contracts.learning.passages import PassageMark
 from sluice.contracts.trust import TrustScore
-from sluice.trust.source_trust import SourceTrust, refusal_to_replace, time_freshness
+from sluice.trust.source_trust import SourceTrust, refusal_to_replace, time_freshness, weigh_marks
 
 NOW = datetime(2025, 10, 8, tzinfo=UTC)
 LISTS = SourceTrust(
@@ -126,3 +127,28 @@ def test_a_tenant_does_not_replace_what_the_operator_submitted_without_a_key() -
     assert refusal.reason == "other_sender"
     assert refusal_to_replace(own, own) is None
     assert refusal_to_replace(tenant, own) is None
+
+
+def _mark(run: int, owner: str = "key_a", standing: str = "asker") -> PassageMark:
+    return PassageMark(f"run_{run}", "chk", owner, standing, "doc", None, "wrong")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("doubt", "marks"),
+    [
+        (0.1, [_mark(1)]),
+        (0.2, [_mark(run) for run in range(2)]),
+        (0.2, [_mark(run) for run in range(50)]),
+        (0.3, [_mark(1), _mark(2), _mark(3, "key_b")]),
+        (0.4, [_mark(run, f"key_{run}") for run in range(50)]),
+        (0.2, [_mark(1, "key_op", "operator")]),
+        (0.4, [_mark(1, "key_op", "operator"), _mark(2, "key_op", "operator")]),
+        (0.1, [_mark(1, "key_b", "other")]),
+        (0.1, [_mark(1), _mark(1, "key_b", "other"), _mark(1, "key_c", "other")]),
+    ],
+)
+def test_no_key_alone_takes_more_than_a_fifth_of_a_passage_and_all_no_more_than_two_fifths(
+    doubt: float, marks: list[PassageMark]
+) -> None:
+    assert weigh_marks(marks) == {"chk": pytest.approx(doubt)}
+    assert weigh_marks(reversed(marks)) == weigh_marks(marks)

@@ -5,6 +5,7 @@ Hosts differ: some hand the model the structure alone, some the text alone. Both
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -43,8 +44,8 @@ class Citation(BaseModel):
     warnings: list[str] = []
 
 
-class Asked(Result):
-    """An answer, or how to get it."""
+class Run(Result):
+    """An answer, or how to get it; by sluice_get_run also the state of its run."""
 
     run_id: str
     status: Literal["finished", "answering", "open", "failed", "cancelled"] | str
@@ -55,11 +56,6 @@ class Asked(Result):
     missing: list[str] = []
     why: list[str] = []
     next_step: str = ""
-
-
-class Run(Asked):
-    """An answer, and the state of its run."""
-
     kind: str = ""
     corpus: str = ""
     query: str = ""
@@ -74,6 +70,7 @@ class Passage(BaseModel):
     source: str
     text: str
     document_id: str
+    corpus: str = ""
     title: str = ""
     lines: str = ""
     score: float = 0.0
@@ -170,12 +167,12 @@ class Rows(Result):
 
 
 def tell(value: Result, *, shrinks: str = "", most_tokens: int = USUAL_TOKENS) -> CallToolResult:
-    """Return a result as structure and as text. Where it is too long, the list `shrinks` loses its last members, and
-    `notice` says so."""
+    """Return a result as structure and as text. Where one of them is too long, the list `shrinks` loses its last
+    members, and `notice` says so."""
     data = value.model_dump(mode="json", exclude_defaults=True)
     rest: list[Any] = data.get(shrinks, [])
     before, notice = len(rest), list(value.notice)
-    while (text := markdown(data)) and tokens(text) > most_tokens and rest:
+    while (text := markdown(data)) and max(tokens(text), tokens(json.dumps(data))) > most_tokens and rest:
         del rest[-max(1, len(rest) // 10) :]
         cut = f"{before - len(rest)} of {before} {shrinks} are left out for length: ask for fewer, or more narrowly"
         data["notice"] = [*notice, cut]
@@ -211,6 +208,12 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def row(value: Any, leave: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the fields of a value without what is null or empty, and without `leave`."""
+    data = value if isinstance(value, Mapping) else value.model_dump(mode="json", exclude_none=True)
+    return {name: one for name, one in data.items() if one not in (None, "", [], {}) and name not in leave}
 
 
 def tokens(text: str) -> int:

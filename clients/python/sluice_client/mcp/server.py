@@ -16,35 +16,25 @@ from pydantic import ValidationError
 
 from sluice_client.errors import InvalidInput, PolicyRefused, SluiceError
 
-ALIASES = {
-    "question": ("query", "cypher"),
-    "user_query": ("query",),
-    "search_query": ("query",),
-    "q": ("query",),
-    "query": ("cypher", "what"),
-    "prompt": ("query",),
-    "collection": ("corpus", "corpora"),
-    "collection_name": ("corpus", "corpora"),
-    "index": ("corpus",),
-    "corpus": ("corpora",),
-    "corpora": ("corpus",),
-    "limit": ("top_k", "max_lines"),
-    "k": ("top_k", "limit"),
-    "num_results": ("top_k", "limit"),
-    "top_k": ("limit",),
-    "id": ("run_id", "document_id", "node"),
-    "node_id": ("node",),
-    "doc_id": ("document_id",),
-    "uri": ("url",),
-    "filter": ("where",),
-    "filters": ("where",),
-    "timeout": ("wait_seconds",),
-    "wait": ("wait_seconds",),
-    "params": ("parameters",),
-    "content": ("text",),
-    "learning": ("text",),
+OTHER_NAMES = {
+    "query": "question user_query search_query q prompt",
+    "cypher": "query question",
+    "what": "query",
+    "corpus": "corpora collection collection_name index",
+    "corpora": "corpus collection collection_name",
+    "top_k": "limit k num_results",
+    "limit": "top_k k num_results",
+    "max_lines": "limit",
+    "run_id": "id",
+    "document_id": "id doc_id",
+    "node": "id node_id",
+    "url": "uri",
+    "where": "filter filters",
+    "wait_seconds": "timeout wait",
+    "parameters": "params",
+    "text": "content learning",
 }
-"""Names by which models call an argument, and what it is called here."""
+"""Names by which models call an argument, by its name here."""
 
 
 class MendableServer(MCPServer[Any]):
@@ -96,9 +86,11 @@ def fitted(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str,
 
 
 def _meant(name: str, known: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
+    if name in known:
+        return name
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("-", "_")
-    names = (snake, *ALIASES.get(snake, ()))
-    return name if name in known else next((one for one in names if one in known and one not in given), None)
+    free = [one for one in known if one not in given]
+    return next((one for one in free if one == snake or snake in OTHER_NAMES.get(one, "").split()), None)
 
 
 def _wrong(error: ValidationError) -> Iterator[str]:

@@ -6,6 +6,10 @@ import argparse
 import asyncio
 import logging
 from importlib.metadata import version
+from typing import Any
+
+LONGEST_WAIT_SECONDS = 2.0
+"""Longest wait of a tool before it tries again what may be tried again; the agent is told of a longer one."""
 
 
 def main() -> None:
@@ -25,14 +29,23 @@ def main() -> None:
 
 async def _serve(url: str | None) -> None:
     try:
+        from opentelemetry import propagate
+
         from sluice_client.mcp.tools import make_server
     except ImportError as error:
         raise SystemExit(f"{error.name} is not installed: pip install 'sluice-client[mcp]' brings it") from error
     from sluice_client import AsyncSluiceClient
 
-    async with AsyncSluiceClient(url) as client:
-        server = make_server(lambda: client, version=version("sluice-client"))
-        await server.run_stdio_async()
+    class Traced(AsyncSluiceClient):
+        """Passes the trace of a call on to the server."""
+
+        def _request(self, call: Any) -> dict[str, Any]:
+            request = super()._request(call)
+            propagate.inject(request["headers"])
+            return request
+
+    async with Traced(url, longest_wait_seconds=LONGEST_WAIT_SECONDS) as client:
+        await make_server(client, version=version("sluice-client")).run_stdio_async()
 
 
 if __name__ == "__main__":

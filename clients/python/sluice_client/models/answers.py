@@ -1,4 +1,4 @@
-"""What the server answers on: /v1/gate, /v1/runs, /v1/query, /v1/documents, /v1/uploads. Written by `.ci/client_models.py` from the server's OpenAPI description: do not edit."""
+"""What the server answers on: /v1/gate, /v1/runs, /v1/query, /v1/documents, /v1/uploads, /v1/scrape, /v1/map. Written by `.ci/client_models.py` from the server's OpenAPI description: do not edit."""
 
 # fmt: off
 from __future__ import annotations
@@ -276,6 +276,14 @@ class LinkView(Model):  # A link of a document.
     line: int
     document_id: str | None
 
+class Mapped(Model):  # The addresses of a site, the best first: of its sitemaps, and of the links of one page.
+    run_id: str
+    status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
+    url: str | None = None
+    urls: list[str] = []
+    url_count: int = 0
+    missing: list[Gap] = []
+
 class ModelUse(Model):  # The part of a learned model in one decision. `bucket` in [0, 1) is the draw of `unit`;
     version: str
     model_sha256: str
@@ -285,6 +293,11 @@ class ModelUse(Model):  # The part of a learned model in one decision. `bucket` 
     propensity: float
     probability: float | None = None
     plan: Plan | None = None
+
+class NextStep(Model):  # A tool to call next, with arguments as it has them over MCP
+    tool: Literal['sluice_ask', 'sluice_query', 'sluice_read_document', 'sluice_get_run', 'sluice_list', 'sluice_add_documents', 'sluice_feedback', 'code_search'] | str
+    arguments: dict[str, Any]
+    why: str
 
 class PassageInsights(Model):  # Findings in one cited passage.
     sentiment: Sentiment | None = None
@@ -300,6 +313,12 @@ class PathStep(Model):  # One edge of a path, in reading direction: from the pre
     name: str
     line: int | None = None
     candidates: int = 1
+
+class PlanSummary(Model):  # A run in words that an agent can act on: what was decided and done, what is missing, and
+    decided: str
+    done: list[str] = []
+    missing: list[str] = []
+    next_steps: list[NextStep] = []
 
 class PolicyState(Model):  # The actions that the owner's rules allowed at the time of the decision, and why the others
     search_allowed: bool
@@ -411,7 +430,7 @@ class RunAccepted(Model):  # A run was recorded and will be carried out.
 
 class RunSummary(Model):  # A run in a list.
     run_id: str
-    kind: Literal['gate', 'documents', 'crawl', 'deletion', 'export', 'import', 'control', 'memory', 'graph'] | str
+    kind: Literal['gate', 'documents', 'crawl', 'scrape', 'map', 'deletion', 'export', 'import', 'control', 'memory', 'graph'] | str
     corpus: str
     owner: str
     status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
@@ -427,7 +446,7 @@ class RunTrace(Model):  # The spans of a run as a tree: each with its start and 
 
 class RunView(Model):  # `GET /v1/runs/{id}`: the state of a run, with its decision, answer and spend.
     run_id: str
-    kind: Literal['gate', 'documents', 'crawl', 'deletion', 'export', 'import', 'control', 'memory', 'graph'] | str
+    kind: Literal['gate', 'documents', 'crawl', 'scrape', 'map', 'deletion', 'export', 'import', 'control', 'memory', 'graph'] | str
     corpus: str
     status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
     query: str | None = None
@@ -446,6 +465,33 @@ class RunView(Model):  # `GET /v1/runs/{id}`: the state of a run, with its decis
     journal_offset: int | None = None
     generation: str | None = None
     stale: list[StaleCitation] = []
+    plan_summary: PlanSummary | None = None
+
+class Scraped(Model):  # A page that was to be read
+    run_id: str
+    status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
+    page: ScrapedPage | None = None
+    missing: list[Gap] = []
+
+class ScrapedPage(Model):  # A page as it was read and inspected
+    url: str
+    document_id: str
+    title: str | None = None
+    language: str | None = None
+    markdown: str
+    links: list[LinkView] = []
+    metadata: dict[str, str | int | float | bool] | None = None
+    author: str | None = None
+    published_at: datetime | None = None
+    fetched_at: datetime
+    rendered: bool = False
+    checksum: str
+    origin: Literal['crawled', 'searched', 'submitted', 'operator', 'file'] | str
+    verdict: Verdict = 'passed'
+    findings: list[ShownFinding] = []
+    left_out: list[Lines] = []
+    masked: int = 0
+    inspected_by: str | None = None
 
 class SearchAim(Model):  # Target of one search query: the part of the web and the filters (as in `SearchDirected`).
     vertical: Literal['web', 'news', 'code'] | str = 'web'
@@ -454,6 +500,12 @@ class SearchAim(Model):  # Target of one search query: the part of the web and t
 class Sentiment(Model):  # The tone of an English passage, from -1 to 1, by a word lexicon
     score: float
     label: Literal['positive', 'neutral', 'negative'] | str
+
+class ShownFinding(Model):  # What the guard found in a passage: its rule, the passage's lines, and the verdict on it.
+    rule: str
+    start_line: int
+    end_line: int
+    verdict: Verdict
 
 class Spend(Model):  # Usage of one event, of a run, or of a day.
     pages: int = 0
@@ -475,6 +527,7 @@ class TrustFactors(Model):  # The factors of a trust score
     signatureValid: bool | None = None
     timeFreshness: float = 1.0
     authorReputation: float | None = None
+    feedback: float | None = None
 
 class TrustScore(Model):  # The trust in a chunk's source, in [0, 1], with its factors.
     chunkId: str

@@ -25,12 +25,27 @@ class AbReport(Model):  # One model's report
     arms: dict[str, ArmSize]
     plans: PlanDifferences
 
+class ApiKey(Model):  # An API key, without its secret.
+    expires_at: datetime | None = None
+    requests_per_minute: int | None = None
+    name: str
+    role: Literal['agent', 'operator'] | str = 'agent'
+    corpora: list[str] = []
+    id: str
+    created_at: datetime
+    revoked_at: datetime | None = None
+
 class ArmSize(Model):  # The size of an arm: its runs, its units of the draw, and the runs that ended, failed and were
     runs: int
     units: int
     ended: int
     failed: int
     judged: int
+
+class Artefact(Model):  # A file of the instance under `/v1/artefacts/{id}`.
+    id: str
+    bytes: int
+    manifest: ExportManifest
 
 class CorpusPolicyView(Model):  # What a corpus may take in, by the instance's settings and its own together.
     search: bool
@@ -146,6 +161,18 @@ class EvaluationRow(Model):  # The runs of one profile; grouped by plan or by mo
     arm: Literal['shadow', 'canary', 'control', 'default', 'promoted'] | str | None = None
     summary: Summary
 
+class ExportManifest(Model):  # What an exported corpus holds, with the hashes of its two files as they are in the tar.
+    format: Literal[1] = 1
+    corpus: str
+    exported_at: datetime
+    generation: str | None
+    journal_offset: int
+    documents: int
+    chunks: int
+    model: str | None
+    dimension: int
+    files: dict[str, str]
+
 class Filters(Model):  # Conditions that a chunk must all meet: a short form of `where`
     document_ids: list[str] = []
     url_prefix: str | None = None
@@ -230,9 +257,6 @@ class HealthCheck(Model):  # One part of `/healthz`.
     detail: str = ''
     facts: dict[str, Any] | None = None
 
-class HookTestSent(Model):  # The id of a test's delivery.
-    id: str
-
 class HostView(Model):  # `GET /v1/hosts`: the crawl's counters for one host over the requested days.
     requests: int = 0
     pages: int = 0
@@ -264,6 +288,15 @@ class LinkedDocument(Model):  # A document that is linked to the requested modul
     kind: Literal['docs', 'code', 'tests'] | str = 'docs'
     score: float
     path: GraphPath
+
+class MarkedPassage(Model):  # A passage of a corpus with what is said against it.
+    chunk_id: str
+    document_id: str
+    url: str | None = None
+    doubt: float
+    reasons: dict[str, int]
+    keys: int
+    last_at: datetime
 
 class Meant(Model):  # `POST /v1/forgotten/count`: the number of currently served documents that a request to forget
     documents: int
@@ -357,6 +390,12 @@ class PlannedGroup(Model):  # The planned bulk replay of the letters with one fi
     replayable: int
     skips: dict[str, int]
 
+class PromptView(Model):  # A template of prompts, which `prompt` of a question or a search may name: by its name, or
+    name: str
+    version: int
+    full_name: str
+    summary: str
+
 class Purged(Model):  # Number of letters that the filter matched, and number that were emptied.
     matching: int
     purged: int
@@ -423,6 +462,15 @@ class Replayed(Model):  # A dead letter was replayed as `event_id`: a new id if 
     event_id: str
     run_id: str
 
+class RetrievalStats(Model):  # The contents of an engine for one corpus
+    engine: str
+    corpus: str
+    generation: str | None
+    journal_offset: int
+    document_count: int
+    chunk_count: int
+    model_fingerprint: str | None
+
 class Rollout(Model):  # The current rollout of one model. The model decides `share` of the units, and as many are its
     model_version: str
     model_sha256: str
@@ -446,6 +494,26 @@ class RolloutStep(Model):  # One change of a rollout, to a new state and share
     control_runs: int = 0
     status: Literal['shadow', 'canary', 'promoted', 'stopped'] | str
     share: float
+
+class Schedule(Model):  # A schedule with its request, and how it went last
+    id: str
+    name: str
+    crawl: dict[str, Any] | None = None
+    map: dict[str, Any] | None = None
+    scrape: dict[str, Any] | None = None
+    documents: dict[str, Any] | None = None
+    gate: dict[str, Any] | None = None
+    corpus: str
+    every: str | None
+    cron: str | None
+    time_zone: str
+    owner: str
+    created_at: datetime
+    next_at: datetime | None
+    stopped_because: str | None
+    last_at: datetime | None
+    last_run_id: str | None
+    last_problem: str | None
 
 class Selection(Model):  # A selection of documents: exactly one field is set.
     url: str | None = None
@@ -549,6 +617,9 @@ class DeadLetterView(DeadLetterSummary):  # A complete dead letter.
     payload: Payload
     payload_history: list[PastPayload] = []
     actions: list[OperatorAction] = []
+
+class MadeKey(ApiKey):  # A key that was just made, with its secret.
+    key: str
 
 class QuarantinedText(QuarantinedChunk):  # A complete chunk
     text: str | None

@@ -1,4 +1,4 @@
-"""Each recipe of docs/graph-cypher.md runs, and gives what its heading promises; the document lists what the code allows."""
+"""Each recipe of docs/examples/recipes.cypher runs, and gives what its heading promises; the document lists what the code allows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from sluice.graph.schema import EDGE_ENDS, NODE_PROPERTIES
 from tests.support.graph.cypher_file import shop_with_cypher
 
 TEXT = (Path(__file__).parents[4] / "docs" / "graph-cypher.md").read_text()
-RECIPES = dict(re.findall(r"### ([^\n]+)\n\n```cypher\n(.*?)```", TEXT, re.DOTALL))
+FILE = Path(__file__).parents[4] / "docs" / "examples" / "recipes.cypher"
+RECIPES = dict(re.findall(r"^// ([^\n]+)\n(.*?)(?=^//|\Z)", FILE.read_text(), re.DOTALL | re.MULTILINE))
 
 EXPECTED: dict[str, tuple[dict[str, str], list[list[Any]]]] = {
     "Who uses a symbol": (

@@ -60,10 +60,10 @@ class Library:
 
 @pytest.fixture
 def ask(make):
-    def ask(documents, settings: QuerySettings = SETTINGS, reranker=None, trust=None, **query: object):
+    def ask(documents, settings: QuerySettings = SETTINGS, reranker=None, trust=None, doubts=None, **query: object):
         library = Library(make, documents)
         question = Query.model_validate({"query": "q", **query})
-        ranking = Ranking(settings, trust, reranker)
+        ranking = Ranking(settings, trust, reranker, lambda: doubts or {})
         candidates = select_candidates(library, question, library.candidates(), ranking, make.now)
         chunks, how = select_results(library, question, candidates, ranking)
         metadata = RetrievalMetadata(
@@ -371,3 +371,32 @@ def test_the_metadata_tells_what_was_dropped_and_stays_silent_where_nothing_was(
     silent = reader.search(Query(query=_text(0), strategy=Strategy.BM25, top_k=1))
     assert "duplicates_dropped" not in silent.model_dump(mode="json")["metadata"]
     assert "duplicates" not in silent.model_dump(mode="json")["chunks"][0]
+
+
+def test_a_doubted_passage_falls_behind_those_that_it_was_above_by_little(ask, make) -> None:
+    documents = [make.document(f"d{i}", _text(i)) for i in range(6)]
+    doubts = {documents[2].chunks[0].chunk_id: 0.3, documents[0].chunks[0].chunk_id: 0.2}
+    selection, library = ask(documents, trust=SourceTrust(), doubts=doubts, top_k=4)
+    assert _documents(selection) == ["d0", "d1", "d3", "d2"], "of 1, 1/2, 1/3, 1/4: 0.8, 1/2, 0.23, 1/4"
+    assert [round(chunk.fused_score, 3) for chunk in selection.chunks] == [0.8, 0.5, 0.25, 0.233]
+    assert library.reads == 5, "one more than without doubts, to know that nothing comes before it"
+    plain, _ = ask(documents, trust=SourceTrust(), top_k=4)
+    assert selection.chunks[0].trust == pytest.approx(0.8 * plain.chunks[0].trust)
+    factors = selection.trust_scores[0].factors
+    assert (factors.feedback, plain.trust_scores[0].factors.feedback) == (0.8, None)
+    assert "feedback" not in plain.trust_scores[0].model_dump_json()
+    threshold = 0.9 * plain.chunks[0].trust
+    assert "d0" not in _documents(ask(documents, trust=SourceTrust(), doubts=doubts, trust_threshold=threshold)[0])
+
+
+def test_a_doubted_passage_loses_a_share_of_the_reranker_s_scores_too(ask, make) -> None:
+    documents = [make.document(f"d{i}", _text(i)) for i in range(3)]
+
+    def rerank(query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
+        scores = (5.0, 4.5, -6.0)
+        return [chunk.model_copy(update={"rerank_score": one}) for chunk, one in zip(chunks, scores, strict=True)]
+
+    reranker = SimpleNamespace(depth=3, rerank=rerank)
+    assert _documents(ask(documents, reranker=reranker)[0]) == ["d0", "d1", "d2"]
+    doubts = {documents[0].chunks[0].chunk_id: 0.2}
+    assert _documents(ask(documents, reranker=reranker, doubts=doubts)[0]) == ["d1", "d0", "d2"]

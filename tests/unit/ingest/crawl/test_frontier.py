@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from sluice.contracts.ingest import PageLink
-from sluice.ingest.crawl.frontier import Frontier, LeftOut, ranked
+from sluice.contracts.ingest import CrawlScope, PageLink
+from sluice.ingest.crawl.frontier import Frontier, LeftOut, is_in_scope, ranked
 from sluice.ingest.crawl.sitemap import SitemapUrl
 
 PAGE = "https://docs.example.com/guide/"
@@ -28,6 +30,19 @@ def test_without_a_question_near_pages_come_first_then_shallow_ones_then_as_the_
         f"{SITE}/a/b/c",
         "https://other.org/",
     ]
+
+
+def test_pages_that_callers_call_bad_come_after_the_others_of_their_site_and_their_hosts_later() -> None:
+    links = [
+        PageLink(f"{SITE}/leases", "How leases work"),
+        PageLink(f"{SITE}/z"),
+        PageLink("https://www.example.com/b"),
+    ]
+    plain = ranked(links, page_url=PAGE, query="leases")
+    assert list(plain.urls) == [one.url for one in links]
+    assert ranked(links, page_url=PAGE, query="leases", doubts={links[0].url: 0.1}).urls == plain.urls
+    much = ranked(links, page_url=PAGE, query="leases", doubts={links[0].url: 0.2, "docs.example.com": 0.2})
+    assert much.urls == (links[2].url, links[1].url, links[0].url)
 
 
 def test_what_speaks_of_the_question_comes_first_by_text_or_by_address() -> None:
@@ -101,3 +116,40 @@ def test_nothing_is_followed_twice_and_the_page_itself_not_at_all() -> None:
 def test_a_question_without_words_orders_as_none(query: str) -> None:
     links = [f"{SITE}/a/b", f"{SITE}/c"]
     assert order(*links, query=query) == order(*links)
+
+
+@pytest.mark.parametrize(
+    ("url", "rules", "is_in"),
+    [
+        (f"{SITE}/guide/a", {}, True),
+        (f"{SITE}/guide/a", {"include": ("/guide/*",)}, True),
+        (f"{SITE}/guide/a/b?page=2", {"include": ("/guide/*",)}, True),
+        (f"{SITE}/guide", {"include": ("/guide/*",)}, False),
+        (f"{SITE}/blog/2031", {"include": ("/guide/*", "/blog/20[23]?")}, True),
+        (f"{SITE}/guide/print/a", {"include": ("/guide/*",), "exclude": ("*/print/*",)}, False),
+        (f"{SITE}/b%C3%BCcher/a", {"include": ("/bücher/*",)}, True),
+        (f"{SITE}/a?sort=up", {"exclude": (f"{SITE}/*[?]sort=*",)}, False),
+        ("https://www.example.com/a", {}, True),
+        ("https://www.example.com/a", {"reach": "host"}, False),
+        ("http://docs.example.com/a", {"reach": "host"}, True),
+        ("https://other.org/a", {}, False),
+        ("https://other.org/a", {"reach": "any"}, True),
+    ],
+)
+def test_the_crawl_of_a_site_follows_what_its_rules_let_in(url: str, rules: dict[str, Any], is_in: bool) -> None:
+    assert is_in_scope(CrawlScope(start=f"{SITE}/", **rules), url) is is_in
+
+
+def test_the_page_at_which_a_crawl_starts_needs_no_pattern() -> None:
+    scope = CrawlScope(start=f"{SITE}/", include=("/guide/*",), exclude=("/",))
+    assert is_in_scope(scope, f"{SITE}/", is_start=True)
+    assert not is_in_scope(scope, f"{SITE}/")
+
+
+def test_no_pattern_takes_long() -> None:
+    """The worst of those that a request may hold, against the longest address."""
+    pattern = "/" + "*a" * 127
+    scope = CrawlScope(start=SITE, exclude=(pattern,) * 32)
+    began = time.process_time()
+    assert is_in_scope(scope, f"{SITE}/{'a' * 4_000}b")
+    assert time.process_time() - began < 0.5

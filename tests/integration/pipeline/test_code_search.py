@@ -1,0 +1,51 @@
+"""Code is found by what it does, in files of code alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice.contracts.api import CodeSearchRequest, DocumentsRequest
+from sluice.contracts.errors import InvalidInput
+from sluice.workers.steps.domain import code_query
+from tests.support.in_process import MakeInstance
+from tests.support.searching import searched
+
+LEASES = '''"""Leases."""
+
+
+def renew(lease: Lease, now: float) -> Lease:
+    """Extend a lease by five seconds."""
+    return replace(lease, until=now + 5.0)
+
+
+def free(lease: Lease) -> None:
+    """Give a lease back before its time."""
+    lease.until = 0.0
+'''
+OTHERS = {
+    "shop/docs/leases.md": "# Leases\n\nTo renew a lease, extend the lease by five seconds before its end.",
+    "shop/lease.go": "package shop\n\n// Renew extends a lease by five seconds.\nfunc Renew(l *Lease) { l.Until += 5 }\n",
+    "farm/leases.py": "def renew_lease(field):\n    return field.rent_for_a_year()\n",
+}
+
+
+def test_code_is_found_by_a_question_with_its_file_and_lines(make_instance: MakeInstance) -> None:
+    instance = make_instance()
+    files = {"shop/leases.py": LEASES, **OTHERS}
+    documents = [{"file_path": path, "text": text} for path, text in files.items()]
+    instance.service.add_documents(DocumentsRequest.model_validate({"corpus": "docs", "documents": documents}))
+    instance.works("chunk", "embed", "index")
+
+    def found(**fields: object) -> list[str | None]:
+        request = CodeSearchRequest.model_validate({"query": "extend a lease", "corpus": "docs", **fields})
+        return [chunk.file_path for chunk in searched(code_query(request), instance.context)[0].chunks]
+
+    assert set(found()) == {"shop/leases.py", "shop/lease.go", "farm/leases.py"}
+    assert set(found(repo_path="shop/")) == {"shop/leases.py", "shop/lease.go"}
+    assert set(found(language="Python", repo_path="shop/")) == {"shop/leases.py"}
+    with pytest.raises(InvalidInput, match="is no programming language"):
+        found(language="english")
+    request = CodeSearchRequest(query="def renew(lease", corpus="docs", language="python", repo_path="shop/", top_k=1)
+    [chunk] = searched(code_query(request), instance.context)[0].chunks
+    assert chunk.start_line <= 4 < chunk.end_line
+    assert chunk.dense_distance is not None
