@@ -41,8 +41,9 @@ _bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice k
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
-UPLOADS, ARTEFACTS = "/v1/uploads", "/v1/artefacts"
-"""Routes whose bodies are streamed to the disk, so that more of them may come."""
+UPLOADS, ARTEFACTS, TAR = "/v1/uploads", "/v1/artefacts", "application/x-tar"
+STREAMED = {UPLOADS: "multipart/form-data", ARTEFACTS: TAR}
+"""The routes whose bodies are streamed to the disk, so that more of them may come, and the media type of each."""
 MCP = "/mcp"
 """The route that tells an agent itself of too many requests, by the tools' own errors."""
 OWN_SITES = frozenset({"same-origin", "none"})
@@ -166,10 +167,8 @@ class WritingDoor:
             return
         with suppress(*([RateLimited] if scope["path"] == MCP else [])):
             await authenticated(request)
-        received, is_posted = 0, scope["method"] == "POST"
-        is_form = is_posted and scope["path"] == UPLOADS
-        is_upload = is_form or (is_posted and scope["path"] == ARTEFACTS)
-        most = self._most_upload_bytes if is_upload else self._most_body_bytes
+        received, streamed = 0, STREAMED.get(scope["path"]) if scope["method"] == "POST" else None
+        most = self._most_upload_bytes if streamed else self._most_body_bytes
         too_large = HTTPException(413, f"a body has at most {most} bytes: send fewer at once")
 
         async def limited() -> Message:
@@ -182,9 +181,9 @@ class WritingDoor:
 
         if int(request.headers.get("content-length", 0)) > most:
             raise too_large
-        if is_form and not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-            raise HTTPException(415, "send files as multipart/form-data")
-        if is_upload:
+        if streamed:
+            if not request.headers.get("content-type", "").lower().startswith(streamed):
+                raise HTTPException(415, f"send it as {streamed}")
             await run_in_threadpool(instance_of(request).uploads.require_room)
         await self._app(scope, limited, send)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import sys
 import tomllib
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -201,18 +201,21 @@ def describe(shape: Mapping[str, Any], told: Mapping[str, str]) -> None:
 
 
 def docstrings_of(kind: type) -> dict[str, str]:
-    """Return the docstrings of a class's own fields, by their names."""
-    try:
-        source = inspect.getsource(kind)
-    except OSError:  # it was made by code, as the envelope of each kind of event is
-        return {}
-    body = ast.parse(textwrap.dedent(source)).body[0].body  # type: ignore[attr-defined]
+    """Return the docstrings of a class's own fields, by their names; of a class that code has made there are none."""
+    written = classes_in(kind.__module__).get(kind.__qualname__)
     return {
         field.target.id: told.value.value
-        for field, told in pairwise(body)
+        for field, told in pairwise(written.body if written else ())
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         if isinstance(told, ast.Expr) and isinstance(told.value, ast.Constant) and isinstance(told.value.value, str)
     }
+
+
+@cache
+def classes_in(module: str) -> dict[str, ast.ClassDef]:
+    """Return the classes that a module's text defines, by their names."""
+    text = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node for node in text.body if isinstance(node, ast.ClassDef)}
 
 
 def serve(settings: Settings) -> None:

@@ -82,7 +82,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field of the head without the white space around it (RFC 9110, section 5.5), which is left."""
+        """Take a field of the head without the white space around it (RFC 9110, section 5.5)."""
         super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
-from sluice.api.access import ARTEFACTS, AnyCaller, Note, Operator, instance_of
+from sluice.api.access import ARTEFACTS, TAR, AnyCaller, Note, Operator, instance_of
 from sluice.api.lists import Cursor, paged
 from sluice.api.problems import problems
 from sluice.api.requests import about_run
@@ -24,7 +24,7 @@ artefacts = APIRouter(prefix=ARTEFACTS, tags=["artefacts"])
 ROUTERS = (corpora, artefacts)
 
 Name = Annotated[str, Path(pattern=rf"^{CORPUS_NAME.pattern}$", max_length=63)]
-TAR = {"application/x-tar": {"schema": {"type": "string", "format": "binary"}}}
+FILE = {TAR: {"schema": {"type": "string", "format": "binary"}}}
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="The `ETag` that was last seen; `*` for any")]
 
 
@@ -88,8 +88,8 @@ def bring_in(request: Request, corpus: Name, body: ImportRequest, operator: Oper
 @artefacts.post(
     "",
     status_code=201,
-    responses=problems(413, 503, 507),
-    openapi_extra={"requestBody": {"required": True, "content": TAR}},
+    responses=problems(413, 415, 503, 507),
+    openapi_extra={"requestBody": {"required": True, "content": FILE}},
     summary="Upload an exported corpus",
 )
 async def upload(request: Request, response: Response, operator: Operator) -> Artefact:
@@ -106,13 +106,13 @@ async def upload(request: Request, response: Response, operator: Operator) -> Ar
 @artefacts.get(
     "/{artefact_id}",
     response_class=FileResponse,
-    responses={200: {"content": TAR, "description": "The file"}, **problems(404, 503)},
+    responses={200: {"content": FILE, "description": "The file"}, **problems(404, 503)},
     summary="An exported corpus",
 )
 def artefact(request: Request, artefact_id: ArtefactId, operator: Operator) -> FileResponse:
     """Return the file: a tar of `manifest.json`, `documents.jsonl.zst` and `vectors.f32.zst`."""
     path = instance_of(request).corpora.artefact(artefact_id, operator)
-    return FileResponse(path, media_type="application/x-tar", filename=path.name)
+    return FileResponse(path, media_type=TAR, filename=path.name)
 
 
 def _require_role(caller: AnyCaller, wanted: NewCorpus) -> None:

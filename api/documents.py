@@ -7,6 +7,7 @@ that the guard blocks: a key that lists corpora sees only theirs.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Annotated
 from urllib.parse import unquote
 
@@ -22,6 +23,7 @@ from sluice.api.problems import problems
 from sluice.api.requests import about_run
 from sluice.api.runs import IdempotencyKey
 from sluice.contracts.api import DocumentsRequest, DocumentText, Page, RunAccepted
+from sluice.contracts.document import fetch_key
 from sluice.contracts.errors import InvalidInput, checked
 from sluice.contracts.filters import Where, WrongText, parse_where
 from sluice.contracts.operations.corpora import (
@@ -32,7 +34,7 @@ from sluice.contracts.operations.corpora import (
     DocumentView,
     LinkView,
 )
-from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, Meant, NewEntry, WouldForget
+from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, NewEntry, WouldForget
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
 from sluice.workers.service.documents import read_document_text
 
@@ -95,8 +97,11 @@ def some_documents(
 ) -> Page[DocumentView]:
     """Return documents that queries find now, without their texts."""
     desk, meant = instance_of(request).documents, condition(where)
-    found = paged(request, limit, lambda *part: desk.some(caller, corpus, meant, q, order, *part), position)
-    return Page(data=tuple(placed.item for placed in found.data), next_cursor=found.next_cursor)
+
+    def place(one: DocumentView) -> str:
+        return one.id if order.endswith("id") else fetch_key(one.id, one.fetched_at)
+
+    return paged(request, limit, lambda *part: desk.some(caller, corpus, meant, q, order, *part), place)
 
 
 @documents.get("/documents/count", name="count", responses=problems(404, 503), summary="How many documents there are")
@@ -136,8 +141,8 @@ def chunks(
 ) -> Page[ChunkView]:
     """Return the passages that are embedded, ranked and cited, in the document's order."""
     desk = instance_of(request).documents
-    found = paged(request, limit, lambda *part: desk.chunks(caller, corpus, document_id, *part), position)
-    return Page(data=tuple(placed.item for placed in found.data), next_cursor=found.next_cursor)
+    some = partial(desk.chunks, caller, corpus, document_id)
+    return paged(request, limit, some, lambda one: str(one.ordinal))
 
 
 @documents.get("/documents/{document_id:path}/links", responses=problems(404, 503), summary="The links of a document")
@@ -252,12 +257,6 @@ def forget(
 def prove(request: Request, operator: Operator, body: ForgetRequest) -> ForgetProof:
     """Search index, journal, generations, known pages, quarantine, blobs, object store and graph; changes nothing."""
     return instance_of(request).forget.prove(body.corpus, body.selection, operator)
-
-
-@forgotten.post("/forgotten/count", responses=problems(503), summary="How many documents are meant?")
-def count(request: Request, operator: Operator, body: ForgetRequest) -> Meant:
-    """Count the matching documents among those that are served now; changes nothing."""
-    return Meant(documents=instance_of(request).forget.count(body, operator))
 
 
 @forgotten.get("/forgotten", responses=problems(503), summary="The negative list")

@@ -16,12 +16,13 @@ from types import SimpleNamespace
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sluice.api.access import MCP, authenticated
 from sluice.api.problems import problem, request_id
-from sluice.api.requests import REQUEST_ID
+from sluice.api.requests import REQUEST_ID, RUN
 from sluice.contracts.errors import needed
 from sluice.workers.settings import Settings
 from sluice_client import AsyncSluiceClient
@@ -134,7 +135,10 @@ async def _served(api: ASGIApp, scope: Scope, receive: Receive, send: Send) -> N
     if (rate := outer["rate"]) is None or not rate.retry_after_seconds:
         scope["rate"] = rate
     scope["headers"].append((REQUEST_ID.lower().encode(), (request_id.get() or "").encode()))
-    try:
-        await api(scope, receive, send)
-    finally:
-        outer["run_id"] = scope.get("run_id") or scope.get("path_params", {}).get("run_id")
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            outer["run_id"] = Headers(raw=message["headers"]).get(RUN) or outer.get("run_id")
+        await send(message)
+
+    await api(scope, receive, sending)

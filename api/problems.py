@@ -174,11 +174,14 @@ async def _from_error(request: Request, error: Exception) -> Response:
     code = getattr(error, "code", "error")
     match error:
         case errors.InvalidInput():
-            wrong = _wrong_part(request, error.field, error.problem)
+            wrong = [_wrong_part(request, error.field, error.problem)]
             remedy = error.remedy or None
-            return problem(status, code, error.problem, remedy=remedy, wrong=[wrong], field=error.field)
+            return problem(status, code, error.problem, remedy=remedy, wrong=wrong, field=error.field)
         case errors.PolicyRefused():
             return problem(status, code, error.problem, remedy=error.lifted_by or None, field=error.rule)
+        case errors.IdempotencyKeyReused() | errors.PreconditionFailed():
+            wrong = [WrongPart(detail=str(error), header="If-Match" if status == 412 else "Idempotency-Key")]
+            return problem(status, code, str(error), remedy=getattr(error, "remedy", None), wrong=wrong)
         case errors.Overloaded() | errors.IdempotencyInProgress():
             later = {"Retry-After": str(max(1, ceil(error.retry_after_seconds)))}
             return problem(status, code, str(error), headers=later)

@@ -72,9 +72,9 @@ class Connection(SluiceClient):
     """A client whose answers are records in place of models, as importing pydantic takes a fifth of a second."""
 
     def parse(self, kind: str, content: bytes) -> Any:
-        """Decode `content` into a string or into records."""
-        if kind == "str":
-            return content.decode("utf-8")
+        """Decode `content` into a string, into records, or not at all."""
+        if kind in ("str", "bytes"):
+            return content.decode("utf-8") if kind == "str" else content
         told = json.loads(content, object_hook=Record)
         return Part(told) if kind.startswith("Page[") else told
 

@@ -156,6 +156,11 @@ class Chunk(Value):
     """For a page whose text holds no addresses: the links that begin in this chunk."""
 
 
+def fetch_key(document_id: str, fetched_at: datetime) -> str:
+    """Return a text that orders documents by the time of their fetch, and then by their id."""
+    return f"{fetched_at:%Y-%m-%dT%H:%M:%S.%f} {document_id}"
+
+
 class DocumentFacts(Value):
     """A document version without its chunks."""
 
@@ -178,6 +183,11 @@ class DocumentFacts(Value):
     def source(self) -> str:
         """Return the address that a reader would look up: the URL, else the path, else the id."""
         return self.url or self.file_path or self.document_id
+
+    @property
+    def fetch_key(self) -> str:
+        """Return a text that orders documents by the time of their fetch, and then by their id."""
+        return fetch_key(self.document_id, self.provenance.fetched_at)
 
 
 class ChunkedDocument(DocumentFacts):

@@ -162,7 +162,7 @@ class _Token(NamedTuple):
 _TOKENS = re.compile(
     r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<moment>\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?)
     |(?P<number>-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<symbol><=|>=|!=|<>|==|[=<>(),])
-    |(?P<word>[^\W\d][\w.:-]*)""",
+    |(?P<word>[^\W\d][\w.:-]*)|(?P<space>\s+)""",
     re.VERBOSE,
 )
 
@@ -182,22 +182,16 @@ class _Parser:
 
     def whole(self) -> Where:
         """Return the whole text's condition."""
-        found = self._any()
+        found = self._joined("or", "and")
         if self._next.kind != "end":
             raise self._wrong("'and', 'or' or the end")
         return found
 
-    def _any(self) -> Where:
-        parts = [self._all()]
-        while self._took("or"):
-            parts.append(self._all())
-        return Where(any_of=tuple(parts)) if len(parts) > 1 else parts[0]
-
-    def _all(self) -> Where:
-        parts = [self._one()]
-        while self._took("and"):
-            parts.append(self._one())
-        return Where(all_of=tuple(parts)) if len(parts) > 1 else parts[0]
+    def _joined(self, word: str, *tighter: str) -> Where:
+        parts = list[Where]()
+        while not parts or self._took(word):
+            parts.append(self._joined(*tighter) if tighter else self._one())
+        return Where.model_validate({word: parts}) if len(parts) > 1 else parts[0]
 
     def _one(self) -> Where:
         self._deep += 1
@@ -206,7 +200,7 @@ class _Parser:
         if self._took("not"):
             found = Where(none_of=self._one())
         elif self._took("("):
-            found = self._any()
+            found = self._joined("or", "and")
             self._need(")")
         else:
             found = self._comparison()
@@ -232,26 +226,22 @@ class _Parser:
 
     def _values(self) -> list[Scalar]:
         self._need("(")
-        found = [self._value()]
-        while self._took(","):
+        found = list[Scalar]()
+        while not found or self._took(","):
             found.append(self._value())
         self._need(")")
         return found
 
     def _value(self) -> Scalar:
         kind, text, _ = self._next
+        if kind not in ("text", "moment", "number") and text.lower() not in ("true", "false"):
+            raise self._wrong("a value: a text in quotes, a number, a moment, true or false")
         self._at += 1
-        match kind:
-            case "text":
-                return re.sub(r"\\(.)", r"\1", text[1:-1])
-            case "moment":
-                return text
-            case "number":
-                return int(text) if text.lstrip("-").isdigit() else float(text)
-            case "word" if text.lower() in ("true", "false"):
-                return text.lower() == "true"
-        self._at -= 1
-        raise self._wrong("a value: a text in quotes, a number, a moment, true or false")
+        if kind == "text":
+            return re.sub(r"\\(.)", r"\1", text[1:-1])
+        if kind == "number":
+            return int(text) if text.lstrip("-").isdigit() else float(text)
+        return text if kind == "moment" else text.lower() == "true"
 
     @property
     def _next(self) -> _Token:
@@ -275,14 +265,12 @@ class _Parser:
 def _tokens(text: str) -> Iterator[_Token]:
     place = 0
     while place < len(text):
-        if text[place].isspace():
-            place += 1
-            continue
         found = _TOKENS.match(text, place)
         if found is None:
             what = "a text that does not end" if text[place] in "\"'" else f"{text[place]!r}, which means nothing here"
             raise WrongText(f"at character {place + 1}: {what}")
-        yield _Token(found.lastgroup or "", found.group(), place)
+        if found.lastgroup != "space":
+            yield _Token(found.lastgroup or "", found.group(), place)
         place = found.end()
     yield _Token("end", "", len(text))
 

@@ -34,7 +34,7 @@ from sluice.workers.settings import Settings
 from sluice.workers.steps.answer import tell_stale_answers
 from sluice.workers.steps.embed import ChunkEmbedder, load_chunks
 from sluice.workers.steps.inspect import Inspection
-from sluice.workers.transfer import artefacts_with
+from sluice.workers.transfer import artefacts_with, drop_unfinished
 from sluice.workers.wiring.corpora import Corpora, CorpusWriters, Writer
 from sluice.workers.wiring.graphs import GraphArms, graph_directives
 from sluice.workers.wiring.snapshot_upload import Shipper
@@ -170,6 +170,7 @@ def on_erasure_directed(event: Event, ledger: Ledger, blobs: BlobStore, settings
         return Retry(STILL_OPEN_SECONDS, "events of forgotten documents are still under way", counts=False)
     _remove_blobs(left.removable, blobs)
     ids, is_meant = frozenset(directed.document_ids), selector(directed.selection, source_trust_of(settings.trust))
+    drop_unfinished(settings.data_dir)
     for path in artefacts_with(settings.data_dir, event.corpus, lambda one: one.document_id in ids or is_meant(one)):
         path.unlink(missing_ok=True)
     ledger.erasure.forget_pages(*meant)

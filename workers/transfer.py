@@ -1,6 +1,7 @@
-"""Exports a corpus to one file and imports it again, in parts, so that neither is ever whole in memory.
+"""Exports a corpus to one file and imports it again, in shares of some seconds; neither is ever whole in memory.
 
-An export becomes visible under its name only when it is complete and flushed. An import hands the parts of the file to
+An export becomes visible under its name only when it is complete and flushed; what changes while it is written is in it
+as it was or as it is. An import hands the parts of the file to
 the stages that index any other document: what this instance exported keeps its vectors, what was uploaded is inspected
 and embedded as if it had just been chunked. Either may run again at any point.
 """
@@ -10,11 +11,13 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import shutil
 import tarfile
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 import numpy as np
 import zstandard
@@ -22,7 +25,7 @@ from pydantic import ValidationError
 
 from sluice.contracts.document import ChunkBatch, ChunkedDocument, DocumentFacts
 from sluice.contracts.errors import Corrupted, InvalidInput, NotFound
-from sluice.contracts.event import Body, Done, Event, Next, Outcome
+from sluice.contracts.event import Done, Event, Next, Outcome
 from sluice.contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded, DocumentChunked
 from sluice.contracts.operations.transfer import (
     ARTEFACTS,
@@ -36,6 +39,7 @@ from sluice.contracts.operations.transfer import (
     ImportDirected,
 )
 from sluice.disk.durable import fsync_path
+from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.observers import utc_now
@@ -43,22 +47,15 @@ from sluice.workers.settings import Settings
 from sluice.workers.wiring.corpora import CorpusReaders, Reader
 from sluice.workers.wiring.models import EmbeddingService
 
+PARTS = ".parts"
+"""The end of the name of a folder in which an export is being written."""
+SHARE_SECONDS = 20.0
+"""Seconds of an export or import that one event takes, however large the corpus: other work has its turn between."""
 CHUNKS_AT_ONCE = 1_000
 """Chunks from which on a part of an import is whole: some seconds' work of its own."""
 LONGEST_LINE = 256 * 1024 * 1024
 """Most characters of a document's line: what one submission may hold, several times over."""
 MOST_MANIFEST_BYTES = 1_000_000
-
-
-class Embedder(Protocol):
-    """What an import needs of the embed stage."""
-
-    @property
-    def embedding(self) -> EmbeddingService:
-        """The corpora's models."""
-
-    def following(self, body: Body, texts: Sequence[str], event: Event) -> Next:
-        """Return the event that follows once a part of a batch is embedded."""
 
 
 def artefact_path(data_dir: Path, artefact_id: str) -> Path:
@@ -67,43 +64,73 @@ def artefact_path(data_dir: Path, artefact_id: str) -> Path:
 
 
 def on_export_directed(event: Event, readers: CorpusReaders, settings: Settings) -> Outcome:
-    """Write the served corpus to the artefact. A second run writes it anew."""
+    """Write some seconds' share of the served corpus behind the share before; once all is written, pack it. A second
+    run writes its share anew. Where the shares before are gone, as something was forgotten, it begins anew."""
     directed = event.body_as(ExportDirected)
     path = artefact_path(settings.data_dir, directed.artefact_id)
-    manifest = export(readers.existing(event.corpus).pin(), event.corpus, path)
-    told = CorpusExported(artefact_id=directed.artefact_id, bytes=path.stat().st_size, manifest=manifest)
+    if not path.is_file():
+        folder = path.with_suffix(PARTS)
+        if not folder.is_dir():
+            directed = ExportDirected(artefact_id=directed.artefact_id)
+            folder.mkdir(mode=0o700, parents=True)
+        reader = readers.existing(event.corpus).pin()  # after the folder: what is forgotten from now on removes that
+        written, is_whole = export(reader, event.corpus, directed, folder)
+        if not is_whole or written.so_far is None:
+            return Done((Next(written),))
+        pack(folder, written.so_far, path)
+        shutil.rmtree(folder)
+    told = CorpusExported(artefact_id=directed.artefact_id, bytes=path.stat().st_size, manifest=read_manifest(path))
     return Done((Next(told, f"exported:{directed.artefact_id}"),))
 
 
-def export(reader: Reader, corpus: str, path: Path) -> ExportManifest:
-    """Write what `reader`, which is pinned, serves to a tar at `path`. Raises `Fenced` if the run was cancelled."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    stats = reader.stats()
-    documents = chunks = dimension = 0
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as folder:
-        lines, rows = Path(folder) / DOCUMENTS, Path(folder) / VECTORS
-        with zstandard.open(lines, "wb") as out, zstandard.open(rows, "wb") as vectors_out:
-            for _, facts in reader.listed("by_id"):
-                check_cancelled()
-                own, vectors = reader.chunks(facts.document_id), reader.vectors(facts.document_id)
-                if vectors is None or len(vectors) != len(own):
-                    raise Corrupted(f"document {facts.document_id} has {len(own)} chunks and other vectors")
-                out.write(ChunkedDocument(**dict(facts), chunks=own).model_dump_json().encode() + b"\n")
-                vectors_out.write(np.ascontiguousarray(vectors, dtype="<f4").tobytes())
-                documents, chunks = documents + 1, chunks + len(own)
-                dimension = vectors.shape[1] if len(own) else dimension
-        manifest = ExportManifest(
-            corpus=corpus,
-            exported_at=utc_now(),
-            generation=stats.generation,
-            journal_offset=stats.journal_offset,
-            documents=documents,
-            chunks=chunks,
-            model=stats.model_fingerprint,
-            dimension=dimension,
-            files={},
-        )
-        return pack(Path(folder), manifest, path)
+def export(reader: Reader, corpus: str, directed: ExportDirected, folder: Path) -> tuple[ExportDirected, bool]:
+    """Append what `reader`, which is pinned, serves behind `directed.after` to the two files in `folder`, for
+    `SHARE_SECONDS`. Return where that ended, and whether with the last document. Raises `Fenced` if the run was
+    cancelled."""
+    stats, after = reader.stats(), directed.after
+    so_far = directed.so_far or ExportManifest(
+        corpus=corpus,
+        exported_at=utc_now(),
+        generation=stats.generation,
+        journal_offset=stats.journal_offset,
+        documents=0,
+        chunks=0,
+        model=stats.model_fingerprint,
+        dimension=0,
+        files={},
+    )
+    documents, chunks, dimension = so_far.documents, so_far.chunks, so_far.dimension
+    until, is_whole = time.monotonic() + SHARE_SECONDS, True
+    lines, rows = folder / DOCUMENTS, folder / VECTORS
+    with _appending(lines, directed.sizes[0]) as out, _appending(rows, directed.sizes[1]) as vectors_out:
+        for facts in reader.listed("by_id", after):
+            check_cancelled()
+            own, vectors = reader.chunks(facts.document_id), reader.vectors(facts.document_id)
+            if vectors is None or len(vectors) != len(own):
+                raise Corrupted(f"document {facts.document_id} has {len(own)} chunks and other vectors")
+            out.write(ChunkedDocument(**dict(facts), chunks=own).model_dump_json().encode() + b"\n")
+            vectors_out.write(np.ascontiguousarray(vectors, dtype="<f4").tobytes())
+            documents, chunks, after = documents + 1, chunks + len(own), facts.document_id
+            dimension = vectors.shape[1] if len(own) else dimension
+            if time.monotonic() > until:
+                is_whole = False
+                break
+    told = {"documents": documents, "chunks": chunks, "dimension": dimension, "model": stats.model_fingerprint}
+    sizes = lines.stat().st_size, rows.stat().st_size
+    changes = {"so_far": so_far.model_copy(update=told), "after": after, "sizes": sizes}
+    return directed.model_copy(update=changes), is_whole
+
+
+@contextmanager
+def _appending(path: Path, size: int) -> Iterator[IO[bytes]]:
+    """Yield a writer of a zstd frame behind the first `size` bytes of a file, whose rest goes. Flushes to disk."""
+    with path.open("r+b" if size else "wb") as file:
+        file.truncate(size)
+        file.seek(size)
+        with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as out:
+            yield out
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def pack(folder: Path, manifest: ExportManifest, path: Path) -> ExportManifest:
@@ -142,21 +169,33 @@ def read_manifest(path: Path) -> ExportManifest:
 
 
 def on_import_directed(
-    event: Event, readers: CorpusReaders, embedder: Embedder, blobs: BlobStore, settings: Settings
+    event: Event,
+    readers: CorpusReaders,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
+    settings: Settings,
 ) -> Outcome:
-    """Direct the indexing of the artefact's documents, part by part. A second run directs the same.
+    """Direct the indexing of some seconds' share of the artefact's documents, part by part, and then of the next share.
+    A second run directs the same.
 
     Vectors are used if this instance exported them, and with the corpus's own model. A second index gets its own.
     """
     directed = event.body_as(ImportDirected)
     path, manifest = artefact_path(settings.data_dir, directed.artefact_id), directed.manifest
-    check_hashes(path, manifest)
+    if not directed.documents:
+        check_hashes(path, manifest)
+    documents, chunks, until = directed.documents, directed.chunks, time.monotonic() + SHARE_SECONDS
     model, fallback = readers.reader(event.corpus).model_fingerprint, readers.fallback_model(event.corpus)
     is_own = not directed.artefact_id.startswith(UPLOADED)
-    has_vectors = is_own and manifest.model == (model or embedder.embedding.fingerprint(event.corpus))
+    has_vectors = is_own and manifest.model == (model or embedding.fingerprint(event.corpus))
     directed_next = list[Next]()
-    for batch, vectors in read_batches(path, manifest):
+    for batch, vectors in read_batches(path, manifest, documents, chunks):
         check_cancelled()
+        if time.monotonic() > until and directed_next:
+            directed_next.append(Next(directed.model_copy(update={"documents": documents, "chunks": chunks})))
+            break
+        documents, chunks = documents + len(batch.documents), chunks + len(batch.embedding_texts())
         batch = batch if is_own else _as_claimed(batch, event.run_id)
         blob = blobs.put(batch.model_dump_json().encode())
         if not has_vectors:
@@ -172,7 +211,8 @@ def on_import_directed(
         directed_next.append(Next(embedded))
         if fallback is not None:
             own = ChunksPartlyEmbedded(chunks_blob=blob, model_fingerprint=fallback)
-            directed_next.append(embedder.following(own, batch.embedding_texts(), event))
+            left, texts = ledger.budget_left(event.run_id), batch.embedding_texts()
+            directed_next.append(Next(own, reserve=embedding.reserve(texts, event.corpus, left, fallback)))
     return Done(tuple(directed_next))
 
 
@@ -186,6 +226,12 @@ def _as_claimed(batch: ChunkBatch, run_id: str) -> ChunkBatch:
         return document.model_copy(update={"chunks": chunks, "provenance": provenance, "inspected_by": None})
 
     return batch.model_copy(update={"documents": tuple(map(claimed, batch.documents))})
+
+
+def drop_unfinished(data_dir: Path) -> None:
+    """Remove what exports have written so far: they may hold what is being forgotten, and begin anew."""
+    for folder in (data_dir / ARTEFACTS).glob(f"*{PARTS}"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def artefacts_with(data_dir: Path, corpus: str, is_meant: Callable[[DocumentFacts], bool]) -> Iterator[Path]:
@@ -209,12 +255,20 @@ def check_hashes(path: Path, manifest: ExportManifest) -> None:
                 raise Corrupted(f"{name} of artefact {path.stem} is not what its manifest says")
 
 
-def read_batches(path: Path, manifest: ExportManifest) -> Iterator[tuple[ChunkBatch, bytes]]:
-    """Yield the documents of an artefact with the bytes of their vectors, some at a time. Raises `Corrupted` if they
-    do not fit one another or the manifest."""
+def read_batches(
+    path: Path, manifest: ExportManifest, skipped_documents: int = 0, skipped_chunks: int = 0
+) -> Iterator[tuple[ChunkBatch, bytes]]:
+    """Yield the documents of an artefact with the bytes of their vectors, some at a time, behind the skipped ones.
+
+    Raises `Corrupted` if they do not fit one another or the manifest.
+    """
     with tarfile.open(path, "r:") as first, tarfile.open(path, "r:") as second:
         lines, rows = _unpacked(first, DOCUMENTS), _unpacked(second, VECTORS)
-        documents, chunks, left = list[ChunkedDocument](), 0, manifest.documents
+        documents, chunks, left = list[ChunkedDocument](), 0, manifest.documents - skipped_documents
+        for _ in range(skipped_documents):
+            lines.readline(LONGEST_LINE)
+        for _ in range(skipped_chunks):
+            rows.read(4 * manifest.dimension)
         while (line := lines.readline(LONGEST_LINE)) or documents:
             if line:
                 try:
@@ -234,7 +288,8 @@ def read_batches(path: Path, manifest: ExportManifest) -> Iterator[tuple[ChunkBa
 
 
 def _unpacked(tar: tarfile.TarFile, name: str) -> IO[bytes]:
-    return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(_member(tar, name)), 1 << 20)
+    reader = zstandard.ZstdDecompressor().stream_reader(_member(tar, name), read_across_frames=True)
+    return io.BufferedReader(reader, 1 << 20)
 
 
 def _member(tar: tarfile.TarFile, name: str) -> IO[bytes]:

@@ -138,10 +138,10 @@ def forget(
     request = named | given(filters=_filters(filters), where=where) | {"keep_out": keep_out, "note": note}
     if prove:
         return _proof(client.prove_forgotten(corpus, **request))
-    meant = client.count_forgettable(corpus, **request).documents
+    meant = client.would_forget(corpus, **request)
     if dry_run:
-        return Shown({"documents": meant}, f"{meant} documents are meant")
-    ask_first(f"Forget {meant} documents of corpus {corpus} for good?", yes=yes)
+        return Shown(meant, f"{meant.documents} documents are meant: {', '.join(meant.examples)}")
+    ask_first(f"Forget {meant.documents} documents of corpus {corpus} for good?", yes=yes)
     run_id = client.forget(corpus, **request).run_id
     view = wait_for(client, run_id, wait) if wait else client.run(run_id)
     return Shown(view, lambda: print_run(view))

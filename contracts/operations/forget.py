@@ -8,13 +8,15 @@ from pydantic import Field, model_validator
 
 from sluice.contracts.base import CorpusName, LaterText, Moment, Value, is_none
 from sluice.contracts.document import document_id_for, snippet_id_for
-from sluice.contracts.filters import LaterWhere, Where
+from sluice.contracts.filters import LaterWhere, Where, compare
 from sluice.contracts.operations.dead_letters import Note
 from sluice.contracts.retrieval import Filters
 
 ForgottenKind = Literal["url", "url_prefix", "document_id", "run_id", "submitted_by", "checksum"]
 """The kind of a negative list entry: documents of one URL, of a URL prefix, one document, a run's documents, an API
 key's submissions, one content (the SHA-256 of a document's version)."""
+
+_COMPARED = {"url_prefix": ("url", "prefix"), "document_id": ("id", "eq")}
 
 Told = Annotated[str | None, Field(min_length=1, max_length=4_096, exclude_if=is_none)]
 
@@ -46,7 +48,11 @@ class Selection(Value):
 
     @property
     def condition(self) -> Where | None:
-        """Return the selection's condition in the filter language; None if it names the documents."""
+        """Return the selection's condition in the filter language; None for everything."""
+        if self.named is not None:
+            kind, value = self.named
+            field, operator = _COMPARED.get(kind, (kind, "eq"))
+            return compare(field, operator, value)
         return self.where if self.filters is None else self.filters.condition
 
     @property
@@ -106,12 +112,6 @@ class Trace(Value):
     looked_at: int
     found: tuple[str, ...] = ()
     detail: LaterText = None
-
-
-class Meant(Value):
-    """`POST /v1/forgotten/count`: the number of currently served documents that a request to forget matches."""
-
-    documents: int
 
 
 class WouldForget(Value):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sluice.contracts.base import CorpusName, Moment, Sha256, Value
+from sluice.contracts.base import CorpusName, LaterText, Moment, Sha256, Value, is_empty, is_none
 from sluice.contracts.event import Body
 
 MANIFEST, DOCUMENTS, VECTORS = "manifest.json", "documents.jsonl.zst", "vectors.f32.zst"
@@ -18,6 +18,7 @@ ARTEFACTS = "artefacts"
 """The folder of the data directory that holds exported and uploaded corpora. `sluice prune` removes old ones."""
 UPLOADED = "upl_"
 """The beginning of ids of what was uploaded; those of this instance's own exports begin with `art_`."""
+LaterCount = Annotated[int, Field(ge=0, exclude_if=is_empty)]
 ArtefactId = Annotated[str, Field(pattern=r"^(art|upl)_[0-9a-f]{24}$")]
 
 
@@ -38,9 +39,17 @@ class ExportManifest(Value):
 
 
 class ExportDirected(Body, queue="index"):
-    """Write the corpus, as it is served when this is handled, to an artefact of this instance."""
+    """Write the next share of the corpus, as it is served when this is handled, to an artefact of this instance."""
 
     artefact_id: ArtefactId
+    after: LaterText = None
+    """Id of the last document that is written; None at the beginning."""
+    sizes: Annotated[tuple[int, ...], Field(min_length=2, max_length=2, exclude_if=lambda sizes: sizes == (0, 0))] = (
+        0,
+        0,
+    )
+    """Bytes written of documents and vectors."""
+    so_far: Annotated[ExportManifest | None, Field(exclude_if=is_none)] = None
 
 
 class CorpusExported(Body):
@@ -52,10 +61,13 @@ class CorpusExported(Body):
 
 
 class ImportDirected(Body, queue="index"):
-    """Write the documents of an artefact to the corpus, with their vectors if they may be used."""
+    """Write the documents of an artefact to the corpus, with their vectors if they may be used. So many documents and
+    chunks are written."""
 
     artefact_id: ArtefactId
     manifest: ExportManifest
+    documents: LaterCount = 0
+    chunks: LaterCount = 0
 
 
 class ImportRequest(Value):

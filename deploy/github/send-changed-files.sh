@@ -58,7 +58,7 @@ send_batch() {
     [ "$in_batch" -gt 0 ] || return 0
     local status
     number=$((number + 1))
-    jq -s --arg corpus "$corpus" '{corpus: $corpus, documents: .}' "$folder/batch" >"$folder/body"
+    jq -s --arg corpus "$corpus" '{corpus: $corpus, create_corpus: true, documents: .}' "$folder/batch" >"$folder/body"
     status=$(ask POST /v1/documents --header 'Content-Type: application/json' \
         --header "Idempotency-Key: $repository@$head/$number/$(git hash-object "$folder/body")" \
         --data-binary "@$folder/body")

@@ -179,13 +179,11 @@ class View:
         """Return the facts of every live document."""
         return (segment.read_facts(document) for segment, document in self._live_documents())
 
-    def listed(
-        self, by: Listed, after: str | None = None, *, backwards: bool = False
-    ) -> Iterator[tuple[str, DocumentFacts]]:
-        """Yield the position and the facts of every document behind the position `after`, in order."""
+    def listed(self, by: Listed, after: str | None = None, *, backwards: bool = False) -> Iterator[DocumentFacts]:
+        """Yield the facts of every document behind the position `after`, in order."""
         ways = [_listed_in(part, number, by, after, backwards) for number, part in enumerate(self.parts)]
-        for position, number, document in heapq.merge(*ways, reverse=backwards):
-            yield position, self.parts[number].segment.read_facts(document)
+        for _, number, document in heapq.merge(*ways, reverse=backwards):
+            yield self.parts[number].segment.read_facts(document)
 
     def id_set_hash(self) -> str:
         """Return the `IdSet` hash of all live ids, read anew from every document and chunk."""

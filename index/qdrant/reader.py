@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 import numpy as np
 
@@ -44,7 +44,6 @@ from sluice.index.qdrant.server import Clause, Hit, SearchRequest, ServerCollect
 from sluice.index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
 from sluice.index.search.reranker import Reranker
-from sluice.index.segments.segment import fetch_key
 from sluice.index.settings import QuerySettings
 
 _MOST_HITS = 10_000
@@ -128,13 +127,11 @@ class QdrantView:
         hits = self._collection.points(where_live(self.state.number, "document"), DOCUMENT_FIELDS)
         return (read_document(hit.payload).facts for hit in hits)
 
-    def listed(
-        self, by: Listed, after: str | None = None, *, backwards: bool = False
-    ) -> Iterator[tuple[str, DocumentFacts]]:
-        """Yield the position and the facts of every document behind the position `after`, in order. Reads them all."""
-        key = fetch_key if by == "by_fetch" else attrgetter("document_id")
-        found = sorted(((key(facts), facts) for facts in self.all_facts()), key=itemgetter(0), reverse=backwards)
-        return (one for one in found if after is None or (one[0] < after if backwards else one[0] > after))
+    def listed(self, by: Listed, after: str | None = None, *, backwards: bool = False) -> Iterator[DocumentFacts]:
+        """Yield the facts of every document behind the position `after`, in order. Reads them all."""
+        key = attrgetter("fetch_key" if by == "by_fetch" else "document_id")
+        found = sorted(self.all_facts(), key=key, reverse=backwards)
+        return (one for one in found if after is None or (key(one) < after if backwards else key(one) > after))
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
         """Return the document's chunks in its order; empty where the generation lacks it."""

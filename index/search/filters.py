@@ -177,19 +177,6 @@ def _rows_of_documents(segment: Segment, document_ids: tuple[str, ...]) -> Mask:
 
 def selector(selection: Selection, trust: TrustScorer | None = None, now: datetime | None = None) -> Matches:
     """Return the test whether a document belongs to the selection; `trust` scores a condition's `trust`."""
-    if selection.everything:
+    if selection.condition is None:
         return lambda facts: True
-    if selection.condition is not None:
-        return matcher(selection.condition, trust, now or datetime.now(UTC))
-    return lambda facts: _is_named(facts, selection)
-
-
-def _is_named(facts: DocumentFacts, selection: Selection) -> bool:
-    provenance = facts.provenance
-    return (
-        (selection.url is not None and facts.url == selection.url)
-        or (selection.url_prefix is not None and (facts.url or "").startswith(selection.url_prefix))
-        or (selection.document_id is not None and facts.document_id == selection.document_id)
-        or (selection.run_id is not None and provenance.run_id == selection.run_id)
-        or (selection.submitted_by is not None and provenance.submitted_by == selection.submitted_by)
-    )
+    return matcher(selection.condition, trust, now or datetime.now(UTC))

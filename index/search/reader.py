@@ -52,10 +52,8 @@ class ServedView(Protocol):
     def all_facts(self) -> Iterator[DocumentFacts]:
         """Return the facts of every document."""
 
-    def listed(
-        self, by: Listed, after: str | None = None, *, backwards: bool = False
-    ) -> Iterator[tuple[str, DocumentFacts]]:
-        """Yield the position and the facts of every document behind the position `after`, in order."""
+    def listed(self, by: Listed, after: str | None = None, *, backwards: bool = False) -> Iterator[DocumentFacts]:
+        """Yield the facts of every document behind the position `after`, in order."""
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
         """Return the document's chunks in its order; empty where the view lacks it."""
@@ -245,10 +243,8 @@ class CorpusReader(ABC, Generic[SomeView]):
         view = self.current_view()
         return view.all_facts() if view else iter(())
 
-    def listed(
-        self, by: Listed, after: str | None = None, *, backwards: bool = False
-    ) -> Iterator[tuple[str, DocumentFacts]]:
-        """Yield the position and the facts of every served document behind the position `after`, in order."""
+    def listed(self, by: Listed, after: str | None = None, *, backwards: bool = False) -> Iterator[DocumentFacts]:
+        """Yield the facts of every served document behind the position `after`, in order."""
         view = self.current_view()
         return view.listed(by, after, backwards=backwards) if view else iter(())
 

@@ -129,7 +129,7 @@ class Segment(ABC):
     @cached_property
     def by_fetch(self) -> list[tuple[str, int]]:
         """As `by_id`, by the time of the fetch and then the id."""
-        return sorted((fetch_key(self.read_facts(document)), document) for document in range(self.document_count))
+        return sorted((self.read_facts(document).fetch_key, document) for document in range(self.document_count))
 
     @cached_property
     def all_facts(self) -> list[DocumentFacts]:
@@ -150,11 +150,6 @@ class Segment(ABC):
         passing = np.fromiter((accepts(facts) for facts in self.all_facts), np.bool_, self.document_count)
         allowed: Mask = passing[self.owners]
         return allowed
-
-
-def fetch_key(facts: DocumentFacts) -> str:
-    """Return a text that orders documents by the time of their fetch, and then by their id."""
-    return f"{facts.provenance.fetched_at:%Y-%m-%dT%H:%M:%S.%f} {facts.document_id}"
 
 
 _FEW_SCORES = 500

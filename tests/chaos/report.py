@@ -50,10 +50,7 @@ restarts, hands back, reconciles and watches is what runs elsewhere too.
 - **Any order.** A state machine (hypothesis) drives the real ledger, transport model and reconciler through sequences
   that nobody wrote, with a clock of its own and crashes between any two steps, and asks after each whether a law was
   broken. Bugs planted in the product, one at a time, must each be noticed.
-- **Memory's journals.** A transaction is killed before each of its system calls, killed with everything lost that was
-  not flushed, and refused by the disk at each call; eight writers of fifty features are killed a hundred times; lines are damaged at random. All of a
-  transaction is there or nothing, nothing acknowledged is lost, doubled or in another feature, and a rebuild gives
-  equal ids.
+- **Memory's journals**: kills before each system call, lost flushes, refusing disks, damaged lines, killed writers.
 - **The graph.** Workers of its stage are killed at each step of a change and of a publishing, and the pool of a whole
   instance fifty times while documents come. The graph that grew has the hash of the one that is read anew.
 """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -18,6 +19,7 @@ from sluice.workers.context import Context
 from sluice.workers.runtime.claims import Heartbeat
 from sluice.workers.service.service import Service
 from sluice.workers.settings import Settings
+from sluice.workers.steps.retrieve import DirectReads
 from sluice.workers.task import StageWorker, use_wake_up
 from tests.support.repository import MODELS
 from tests.support.valkey import Valkey
@@ -85,3 +87,25 @@ def make_instance(valkey: Valkey) -> Iterator[MakeInstance]:
             return instance
 
         yield make
+
+
+@contextmanager
+def one_thread_serves(instance: Instance, reads: DirectReads) -> Iterator[None]:
+    """A query worker of one thread, which looks after what waits between two queries."""
+    stopping = threading.Event()
+
+    def serve() -> None:
+        while not stopping.is_set():
+            request = instance.context.transport.next_read()
+            if request is not None:
+                reads.take(request)
+
+    threads = [threading.Thread(target=serve), threading.Thread(target=reads.look_after_waiting, args=(stopping,))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        for thread in threads:
+            thread.join()

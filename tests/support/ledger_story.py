@@ -12,14 +12,15 @@ import pytest
 from sqlalchemy import text
 
 from sluice.contracts.budget import Ceilings
-from sluice.contracts.event import Body, Event, Next, Outcome, Queue, new_run_id
+from sluice.contracts.event import Body, Done, Event, Next, Outcome, Queue, new_run_id
 from sluice.contracts.gate import GateRequested
-from sluice.contracts.index import Answer, AnswerReady
+from sluice.contracts.index import Answer, AnswerReady, Citation, StaleCitation
 from sluice.contracts.ingest import CrawlDirected
 from sluice.contracts.plan import Plan
 from sluice.ledger.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
 from sluice.ledger.schema.migrate import schema_version
 from sluice.ledger.schema.tables import versions
+from tests.support.evaluation_samples import chunk
 from tests.support.postgresql import empty_schema, empty_tables, new_database
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC).timestamp()
@@ -155,3 +156,21 @@ def postgresql_ledger(postgresql_cluster: str) -> str:
 def story(new_ledger_url: str, clock: Clock) -> Iterator[Story]:
     with Ledger(new_ledger_url, clock=clock) as ledger:
         yield Story(ledger, clock, new_ledger_url)
+
+
+STALE = StaleCitation(
+    citation=1, chunk_id="a", document_id="doc", what="changed", changed_at=datetime(2031, 5, 6, tzinfo=UTC)
+)
+
+
+def answered(ledger: Ledger) -> str:
+    """A finished run whose answer cites the chunk `a`."""
+    run_id = new_run_id()
+    event = Event.of(GateRequested(query="what is a lease?"), run_id=run_id, corpus="docs")
+    ledger.create_run(NewRun(run_id, "gate", "docs", "0" * 64), [(event, Next(event.body))])
+    claim = ledger.claim_next("query", "w1", 10.0)
+    assert isinstance(claim, Claim)
+    cited = Citation(number=1, chunk_id="a", source="doc:1-2", match=1.0)
+    given = answer().answer.model_copy(update={"chunks": (chunk("a", "doc"),), "citations": (cited,)})
+    ledger.settle(claim, Done((Next(AnswerReady(answer=given, duration_ms=1.0)),)))
+    return run_id

@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import structlog
 import uvicorn
 
 from sluice.api.app import SERVED_BY, make_api
+from sluice.ledger.ledger import Ledger
 from sluice.workers.settings import Settings
 from tests.support.instance import free_port
 
 START_SECONDS = 30.0
+Serve = Callable[..., AbstractContextManager[tuple[str, Ledger]]]
+"""Serves the interface, its settings changed; yields its address and the ledger."""
 
 
 @contextmanager

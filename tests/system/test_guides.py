@@ -148,8 +148,14 @@ def test_what_hosts_of_mcp_are_told_leads_to_the_tools(instance: Instance, key: 
     page = (GUIDES / "mcp.md").read_text()
     [command] = re.findall(r"^ {4}(claude mcp add .*)$", page, re.MULTILINE)
     assert shlex.split(command)[-3:] == [f"{ADDRESS}/mcp", "--header", "Authorization: Bearer slk_…"]
-    named = set(re.findall(r"`(sluice_\w+)`", page))
-    assert started["args"] == ["--from", "sluice-client[mcp]", "sluice-mcp"]
+    rows = re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE)
+    named = set(re.findall(r"`(\w+)`", " ".join(rows)))
+    assert [started["args"][0], *started["args"][1].split("/")[-2:], started["args"][2]] == [
+        "--from",
+        "clients",
+        "python[mcp]",
+        "sluice-mcp",
+    ]
 
     async def tools(transport: Any) -> set[str]:
         async with Client(transport) as client:

@@ -1,6 +1,5 @@
-"""Prompts: an answer's passages as messages for a language model, and as documents for other frameworks.
+"""Prompts: an answer's passages as messages for a language model.
 
-build        messages with the passages in an envelope that they cannot close
-catalogue    the templates, data files with a version in their name
-frameworks   the passages as LangChain documents and LlamaIndex nodes
+build       messages with the passages in an envelope that they cannot close
+catalogue   the templates, data files with a version in their name
 """

@@ -13,13 +13,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from sluice.contracts.api import RunAccepted
 from sluice.contracts.base import shared_fields
 from sluice.contracts.document import Chunk, DocumentFacts, document_id_for
-from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, PreconditionFailed
+from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, PolicyRefused, PreconditionFailed
 from sluice.contracts.event import Next
 from sluice.contracts.filters import Where
 from sluice.contracts.ingest import DocumentAmended, ForgetDirected
@@ -29,16 +30,17 @@ from sluice.contracts.operations.transfer import ARTEFACTS, UPLOADED, Artefact, 
 from sluice.contracts.trust import Verdict
 from sluice.index.folder import CorpusLayout
 from sluice.index.search.filters import Matches, matcher, score
+from sluice.index.search.passages import JoinedText
 from sluice.ledger.corpora import CorpusEntry
 from sluice.ledger.events.outbox import Entry
 from sluice.memory.qdrant_schema import is_memory_corpus
-from sluice.trust.private.mask import is_current, mask, mask_label
+from sluice.trust.private.mask import mask_label
 from sluice.trust.private.patterns import build_finder
-from sluice.trust.snippets import snippet_length
 from sluice.trust.source_trust import source_trust_of
 from sluice.workers.context import Context
-from sluice.workers.runtime.backpressure import DiskRoom
 from sluice.workers.service.callers import Caller
+from sluice.workers.service.documents import find_document, require_showable
+from sluice.workers.service.documents import shown as shown_text
 from sluice.workers.service.service import Service, require_documents_corpus
 from sluice.workers.transfer import artefact_path, check_hashes, keep, read_manifest
 from sluice.workers.wiring.corpora import FIRST_CORPUS, Reader, policy_of
@@ -49,13 +51,6 @@ _ORDERS: Mapping[shown.DocumentOrder, Any] = {
     "fetched_at": ("by_fetch", False),
     "-fetched_at": ("by_fetch", True),
 }
-
-
-class Placed(NamedTuple):
-    """An item of a list, and its position there."""
-
-    position: str
-    item: Any
 
 
 class CorpusDesk:
@@ -155,8 +150,7 @@ class CorpusDesk:
 
     @contextmanager
     def receiving(self) -> Iterator[IO[bytes]]:
-        """Yield a file to receive an artefact in; removes what `take_in` does not keep. Raises `DiskFull`."""
-        DiskRoom(self._context.settings.data_dir).require()
+        """Yield a file to receive an artefact in; removes what `take_in` does not keep."""
         folder = self._context.settings.data_dir / ARTEFACTS
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".received-", delete=False) as file:
@@ -233,17 +227,12 @@ class DocumentDesk:
         order: shown.DocumentOrder,
         limit: int,
         after: str | None,
-    ) -> list[Placed]:
+    ) -> list[shown.DocumentView]:
         """Return documents that meet the condition and have `text` in title, address or id, in any case."""
         by, backwards = _ORDERS[order]
-        listed, found = self._reader(caller, corpus).listed(by, after, backwards=backwards), list[Placed]()
-        is_wanted = self._test(where, text)
-        for position, facts in listed:
-            if is_wanted(facts):
-                found.append(Placed(position, self._view(corpus, facts)))
-                if len(found) == limit:
-                    break
-        return found
+        listed, is_wanted = self._reader(caller, corpus).listed(by, after, backwards=backwards), self._test(where, text)
+        found = (self._view(corpus, facts) for facts in listed if is_wanted(facts))
+        return list(islice(found, limit))
 
     def count(self, caller: Caller, corpus: str, where: Where | None, text: str | None) -> shown.DocumentCount:
         """Count the documents that meet the condition; reads every document unless there is none."""
@@ -257,15 +246,18 @@ class DocumentDesk:
         reader, facts = self._found(caller, corpus, document_id)
         return self._view(corpus, facts).model_copy(update={"chunks": len(reader.chunks(facts.document_id))})
 
-    def chunks(self, caller: Caller, corpus: str, document_id: str, limit: int, after: str | None) -> list[Placed]:
+    def chunks(
+        self, caller: Caller, corpus: str, document_id: str, limit: int, after: str | None
+    ) -> list[shown.ChunkView]:
         """Return the document's passages in its order, private values masked."""
         reader, facts = self._found(caller, corpus, document_id)
-        settings, first = self._context.settings.trust, int(after) + 1 if after is not None else 0
-        shortest = snippet_length(facts.provenance, facts.metadata, settings.snippet_licences)
-        why = "the site asks that no text of this page be shown" if facts.provenance.nosnippet else None
-        why = why or (f"at most {shortest} characters of a passage may be shown" if shortest is not None else None)
+        first, withheld = int(after) + 1 if after is not None else 0, None
+        try:
+            require_showable(facts, self._context.settings.trust)
+        except PolicyRefused as refused:
+            withheld = refused.problem
         wanted = [chunk for chunk in reader.chunks(facts.document_id) if chunk.ordinal >= first][:limit]
-        return [Placed(str(chunk.ordinal), self._shown(chunk, facts, why)) for chunk in wanted]
+        return [self._shown(chunk, facts, withheld) for chunk in wanted]
 
     def links(self, caller: Caller, corpus: str, document_id: str) -> list[shown.LinkView]:
         """Return the links of the document's passages that are shown, in its order."""
@@ -298,11 +290,8 @@ class DocumentDesk:
         return self._context.readers.existing(corpus)
 
     def _found(self, caller: Caller, corpus: str, document_id: str) -> tuple[Reader, DocumentFacts]:
-        reader = self._reader(caller, corpus)
-        facts = reader.document(document_id) or reader.document(document_id_for(document_id))
-        if facts is None:
-            raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
-        return reader, facts
+        self._reader(caller, corpus)
+        return find_document(self._context.readers, corpus, document_id)
 
     def _test(self, where: Where | None, text: str | None) -> Matches:
         meets = matcher(where, self._trust, datetime.now(UTC)) if where is not None else None
@@ -324,14 +313,10 @@ class DocumentDesk:
         return shown.DocumentView(**{**own, **told, "trust": trust})
 
     def _shown(self, chunk: Chunk, facts: DocumentFacts, withheld: str | None) -> shown.ChunkView:
-        if _is_blocked(chunk):
-            withheld = "the guard withholds it"
-        settings, inspection = self._context.settings.trust, chunk.inspection
-        finder = build_finder(settings)
-        private = inspection.private if inspection else ()
-        if settings.mask and not is_current(facts.inspected_by, finder):
-            private = tuple(finder.find(chunk.text))
-        text = None if withheld else mask(chunk.text, private, settings.mask).text
+        withheld = "the guard withholds it" if _is_blocked(chunk) else withheld
+        private = chunk.inspection.private if chunk.inspection else ()
+        told = JoinedText(text=chunk.text, left_out=(), private=private)
+        text = None if withheld else shown_text(told, facts, self._context.settings.trust).text
         own = shared_fields(shown.ChunkView, chunk)
         return shown.ChunkView(**{**own, "text": text, "withheld": withheld})
 

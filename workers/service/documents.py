@@ -28,7 +28,7 @@ from sluice.trust.settings import TrustSettings
 from sluice.trust.signature import problem_with
 from sluice.trust.snippets import snippet_length
 from sluice.trust.source_trust import is_derived_id, submission_id_for
-from sluice.workers.wiring.corpora import CorpusReaders
+from sluice.workers.wiring.corpora import CorpusReaders, Reader
 
 DOCUMENTS_PER_EVENT = 64
 """Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""
@@ -196,15 +196,9 @@ def read_document_text(
         InvalidInput: the text has no such lines.
         PolicyRefused: the site or the licence asks that no text of the page be shown, or only a snippet.
     """
-    reader = readers.existing(corpus)
-    asked_for = document_id
-    if not reader.has_document(document_id):
-        document_id = document_id_for(document_id)
-    facts = reader.document(document_id)
-    if facts is None:
-        raise NotFound(f"corpus {corpus!r} holds no document {asked_for!r}")
+    reader, facts = find_document(readers, corpus, document_id)
     require_showable(facts, settings)
-    joined = join_chunks(reader.chunks(document_id))
+    joined = join_chunks(reader.chunks(facts.document_id))
     lines = shown(joined, facts, settings).text.split("\n")
     last = len(lines) if end_line is None else min(end_line, len(lines))
     if start_line > len(lines):
@@ -212,7 +206,7 @@ def read_document_text(
     if last < start_line:
         raise InvalidInput("end_line", "is before start_line", f"{start_line} or more")
     return DocumentText(
-        document_id=document_id,
+        document_id=facts.document_id,
         corpus=corpus,
         url=facts.url,
         file_path=facts.file_path,
@@ -229,6 +223,15 @@ def read_document_text(
             if start <= last and end >= start_line
         ),
     )
+
+
+def find_document(readers: CorpusReaders, corpus: str, document_id: str) -> tuple[Reader, DocumentFacts]:
+    """Return a document by its id, URL or path, and the reader that has it. Raises `NotFound`."""
+    reader = readers.existing(corpus)
+    facts = reader.document(document_id) or reader.document(document_id_for(document_id))
+    if facts is None:
+        raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
+    return reader, facts
 
 
 def require_showable(facts: DocumentFacts, settings: TrustSettings) -> None:

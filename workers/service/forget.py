@@ -64,15 +64,6 @@ class ForgetDesk:
         first = [Entry(self._service.event_of(Next(body), run))]
         return self._service.started(self._forgotten.forget(run, first, entries, caller.owner, request.note))
 
-    def count(self, request: forgetting.ForgetRequest, caller: Caller) -> int:
-        """Count the served documents that the request selects."""
-        caller.may_touch(request.corpus)
-        selection = usable_selection(request.selection)
-        if not self._context.readers.exists(request.corpus):
-            return 0
-        facts = self._context.readers.reader(request.corpus).all_facts()
-        return sum(map(selector(selection, source_trust_of(self._context.settings.trust)), facts))
-
     def would_forget(self, request: forgetting.ForgetRequest, caller: Caller) -> forgetting.WouldForget:
         """Count the served documents that the request selects, and name the first. Changes nothing.
 
@@ -82,7 +73,7 @@ class ForgetDesk:
         self._context.readers.require(request.corpus)
         is_meant = selector(usable_selection(request.selection), source_trust_of(self._context.settings.trust))
         listed = self._context.readers.reader(request.corpus).listed("by_id")
-        found = [facts.document_id for _, facts in listed if is_meant(facts)]
+        found = [facts.document_id for facts in listed if is_meant(facts)]
         return forgetting.WouldForget(corpus=request.corpus, documents=len(found), examples=tuple(found[:_MOST_NAMED]))
 
     def prove(self, corpus: str, selection: forgetting.Selection, caller: Caller) -> forgetting.ForgetProof:

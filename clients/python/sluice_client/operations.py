@@ -378,10 +378,6 @@ class Operations:
     def prove_forgotten(self, /, corpus: str = "default", **fields: Any) -> models.ForgetProof:
         """Prove that nothing is left of forgotten documents. `fields` as of `forget`. Needs an operator."""
 
-    @request("POST /v1/forgotten/count", in_body=True, is_repeatable=True)
-    def count_forgettable(self, /, corpus: str = "default", **fields: Any) -> models.Meant:
-        """Count the served documents that `forget` would remove. `fields` as of `forget`. Needs an operator."""
-
     @request("GET /v1/forgotten")
     def forgotten(self) -> models.Page[models.ForgottenEntry]:
         """List the entries that are neither crawled nor taken in, the latest first. Needs an operator."""

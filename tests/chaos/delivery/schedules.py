@@ -78,4 +78,4 @@ def begun(instance: ChaosInstance, name: str, deaths: Sequence[Cell]) -> list[st
 def _have_moved(ledger: Ledger, schedule_ids: Iterable[str], since: float) -> bool:
     """Whether each of these schedules has a next time that is still to come."""
     next_times = (ledger.schedules.find(one).next_at for one in schedule_ids)
-    return all(at is not None and at.timestamp() > since for at in next_times)
+    return all(at is not None and at.timestamp() > since + 1 for at in next_times)

@@ -8,8 +8,10 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
+from sluice.contracts.event import Done, Event, new_run_id
+from sluice.contracts.operations.transfer import ExportDirected
 from sluice.ledger.ledger import Ledger
-from sluice.workers import index_handlers
+from sluice.workers import index_handlers, transfer
 from tests.support.api_keys import bearer
 from tests.support.in_process import Instance, MakeInstance
 
@@ -180,7 +182,13 @@ def test_a_batch_of_questions_has_a_status_for_each(filled: TestClient) -> None:
     ok(filled.post("/v1/gate/batch", json={"requests": items * 26}), 422)
 
 
-def test_an_exported_corpus_is_imported_equal(filled: TestClient, workers: Instance) -> None:
+@pytest.mark.parametrize("in_shares", [False, True])
+def test_an_exported_corpus_is_imported_equal(
+    filled: TestClient, workers: Instance, monkeypatch: pytest.MonkeyPatch, in_shares: bool
+) -> None:
+    if in_shares:
+        monkeypatch.setattr(transfer, "SHARE_SECONDS", 0)
+        monkeypatch.setattr(transfer, "CHUNKS_AT_ONCE", 3)
     run = ok(filled.post(f"{CORPORA}/pets/export"), 202)
     ok(filled.get(run["links"]["artefact"]), 404)
     ok(filled.post(f"{CORPORA}/pets/import", json={"artefact_id": "art_" + 24 * "0"}), 404)
@@ -214,11 +222,13 @@ def test_what_another_instance_exported_is_inspected_and_embedded_like_any_submi
     filled: TestClient, workers: Instance
 ) -> None:
     _, file = exported(filled, workers, "pets")
-    ok(filled.post("/v1/artefacts", content=b"no tar"), 422)
-    ok(filled.post("/v1/artefacts", content=file[:-20_000]), 422)
-    ok(filled.post("/v1/artefacts", content=file, headers=bearer(filled, "agent")), 403)
+    tar = {"Content-Type": "application/x-tar"}
+    ok(filled.post("/v1/artefacts", content=b"no tar", headers=tar), 422)
+    ok(filled.post("/v1/artefacts", content=file[:-20_000], headers=tar), 422)
+    ok(filled.post("/v1/artefacts", content=file), 415)
+    ok(filled.post("/v1/artefacts", content=file, headers=tar | bearer(filled, "agent")), 403)
     operator = bearer(filled, "operator")
-    taken = filled.post("/v1/artefacts", content=file, headers=operator)
+    taken = filled.post("/v1/artefacts", content=file, headers=tar | operator)
     artefact_id = ok(taken, 201)["id"]
     assert taken.headers["Location"] == f"/v1/artefacts/{artefact_id}"
     assert filled.get(taken.headers["Location"], headers=operator).content == file
@@ -247,6 +257,28 @@ def test_an_export_goes_with_what_is_forgotten(filled: TestClient, workers: Inst
     ok(filled.get(link), 404)
     assert filled.get(other).status_code == 200
     assert not [one for one in ok(filled.post("/v1/forgotten/prove", json=request))["traces"] if one["found"]]
+
+
+def test_an_export_that_was_under_way_begins_anew_after_something_was_forgotten(
+    filled: TestClient, workers: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "SHARE_SECONDS", 0)
+    context, body = workers.context, ExportDirected(artefact_id="art_" + 24 * "1")
+    counts = []
+    for share in range(4):
+        event = Event.of(body, run_id=new_run_id(), corpus="pets")
+        done = transfer.on_export_directed(event, context.readers, context.settings)
+        assert isinstance(done, Done)
+        [following] = done.emits
+        assert isinstance(following.body, ExportDirected)
+        assert following.body.so_far is not None
+        body = following.body
+        counts.append(following.body.so_far.documents)
+        if share == 1:
+            ok(filled.post("/v1/forget", json={"corpus": "pets", "document_id": "notes/0"}), 202)
+            finish(workers)
+    assert counts == [1, 2, 1, 2]
+    assert body.after == "notes/2", "the forgotten document is left out"
 
 
 def test_many_documents_are_forgotten_in_parts(

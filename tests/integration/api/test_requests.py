@@ -33,6 +33,7 @@ def test_a_key_with_another_body_is_refused(http: TestClient) -> None:
     refused = keyed(http, "once", query="other")
     assert (refused.status_code, refused.json()["code"]) == (422, "idempotency_key_reused")
     assert refused.json()["remedy"]
+    assert [one["header"] for one in refused.json()["errors"]] == ["Idempotency-Key"]
     assert not refused.json()["retryable"]
 
 

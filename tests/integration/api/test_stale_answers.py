@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import httpx
 from starlette.testclient import TestClient
 
-from sluice.contracts.event import Done, Event, Next, new_run_id
-from sluice.contracts.gate import GateRequested
-from sluice.contracts.index import AnswerReady, Citation, StaleCitation
-from sluice.ledger.ledger import Claim, Ledger, NewRun
-from tests.support.evaluation_samples import chunk
-from tests.support.ledger_story import answer
+from sluice.ledger.ledger import Ledger
+from tests.support.ledger_story import STALE, answered
 from tests.support.served import served
 from tests.support.valkey import Valkey
-
-STALE = StaleCitation(
-    citation=1, chunk_id="a", document_id="doc", what="changed", changed_at=datetime(2031, 5, 6, tzinfo=UTC)
-)
-
-
-def answered(ledger: Ledger) -> str:
-    """A finished run whose answer cites the chunk `a`."""
-    run_id = new_run_id()
-    event = Event.of(GateRequested(query="what is a lease?"), run_id=run_id, corpus="docs")
-    ledger.create_run(NewRun(run_id, "gate", "docs", "0" * 64), [(event, Next(event.body))])
-    claim = ledger.claim_next("query", "w1", 10.0)
-    assert isinstance(claim, Claim)
-    cited = Citation(number=1, chunk_id="a", source="doc:1-2", match=1.0)
-    given = answer().answer.model_copy(update={"chunks": (chunk("a", "doc"),), "citations": (cited,)})
-    ledger.settle(claim, Done((Next(AnswerReady(answer=given, duration_ms=1.0)),)))
-    return run_id
 
 
 def test_a_run_says_which_of_its_citations_are_stale_and_from_when(http: TestClient, ledger: Ledger) -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 
@@ -19,7 +16,7 @@ from sluice.workers.broker.direct_query import ask_query_pool
 from sluice.workers.broker.transport import ReadRequest
 from sluice.workers.steps.embed import vectors_from_bytes
 from sluice.workers.steps.retrieve import DirectReads
-from tests.support.in_process import Instance, MakeInstance
+from tests.support.in_process import Instance, MakeInstance, one_thread_serves
 
 CORPUS = "default"
 BEYOND = 99_999
@@ -42,28 +39,6 @@ def unpublished(make_instance: MakeInstance) -> Instance:
         batch = ChunkBatch.model_validate_json(instance.context.blobs.get(embedded.chunks_blob))
         writer.append(batch, vectors, embedded.model_fingerprint)
     return instance
-
-
-@contextmanager
-def one_thread_serves(instance: Instance, reads: DirectReads) -> Iterator[None]:
-    """A query worker of one thread, which looks after what waits between two queries."""
-    stopping = threading.Event()
-
-    def serve() -> None:
-        while not stopping.is_set():
-            request = instance.context.transport.next_read()
-            if request is not None:
-                reads.take(request)
-
-    threads = [threading.Thread(target=serve), threading.Thread(target=reads.look_after_waiting, args=(stopping,))]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        for thread in threads:
-            thread.join()
 
 
 def ask(instance: Instance, offset: int, seconds: float = 10.0) -> bytes:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
 from sluice.ledger.ledger import Ledger
 from sluice.workers.settings import Settings
-from tests.support.served import served
+from tests.support.served import Serve, served
 from tests.support.valkey import Valkey
-
-Serve = Callable[..., AbstractContextManager[tuple[str, Ledger]]]
 
 
 @pytest.fixture

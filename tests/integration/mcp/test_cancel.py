@@ -13,7 +13,6 @@ import httpx2
 import pytest
 
 from sluice.ledger.ledger import Ledger
-from tests.integration.mcp.conftest import Serve
 from tests.support.mcp_clients import (
     ACCEPT,
     ERAS,
@@ -28,6 +27,7 @@ from tests.support.mcp_clients import (
     until_ended,
     without_sessions,
 )
+from tests.support.served import Serve
 
 QUESTION = {"query": "what is a claim?", "wait_seconds": 40}
 ENDS = {

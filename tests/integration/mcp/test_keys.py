@@ -10,8 +10,8 @@ import pytest
 
 from sluice.ledger.ledger import Ledger
 from sluice.workers.service.callers import ApiKeys
-from tests.integration.mcp.conftest import Serve
 from tests.support.mcp_clients import ACCEPT, ERAS, INITIALIZE, MODERN, answer_in, call_of, connected, text_of
+from tests.support.served import Serve
 
 CLIENTS, CALLS = 32, 5
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

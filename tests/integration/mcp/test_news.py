@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from mcp.client.subscriptions import ResourceUpdated
 
-from tests.integration.api.test_stale_answers import STALE, answered
-from tests.integration.mcp.conftest import Serve
+from tests.support.ledger_story import STALE, answered
 from tests.support.mcp_clients import ERAS, MODERN, connected
+from tests.support.served import Serve
 
 
 @pytest.mark.parametrize("era", [*ERAS, "stdio"])

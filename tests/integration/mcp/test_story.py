@@ -13,15 +13,14 @@ from mcp_types import PromptReference, ResourceTemplateReference
 
 from sluice.contracts.api import GateRequest
 from sluice.workers.steps.retrieve import DirectReads
-from tests.integration.broker.test_direct_reads import one_thread_serves
-from tests.support.in_process import Instance, MakeInstance
+from tests.support.in_process import Instance, MakeInstance, one_thread_serves
 from tests.support.mcp_clients import begun, connected, text_of
 from tests.support.served import served
 
 LEASE = "A lease is renewed by its holder every five seconds. One that is not renewed is free again after fifteen."
 QUESTION: dict[str, Any] = {
     "query": "How often does the holder renew a lease?",
-    "corpus": "docs",
+    "corpus": "notes",
     "response": "detailed",
     "wait_seconds": 50,
 }
@@ -41,11 +40,11 @@ def instance(make_instance: MakeInstance) -> Instance:
 async def adds(client: Client, instance: Instance) -> None:
     """A document comes into a corpus that is made for it."""
     documents = [{"id": "lease.md", "text": LEASE, "title": "Leases"}, {"id": "heap.md", "text": "A heap is a list."}]
-    to_docs = {"corpus": "docs", "documents": documents}
-    missing = await client.call_tool("sluice_add_documents", to_docs)
+    to_notes = {"corpus": "notes", "documents": documents}
+    missing = await client.call_tool("sluice_add_documents", to_notes)
     assert missing.is_error
-    assert "docs" in text_of(missing)
-    added = await client.call_tool("sluice_add_documents", {**to_docs, "create_corpus": True})
+    assert "notes" in text_of(missing)
+    added = await client.call_tool("sluice_add_documents", {**to_notes, "create_corpus": True})
     assert not added.is_error, text_of(added)
     assert added.structured_content["status"] == "open"
     await asyncio.to_thread(instance.works, "chunk", "embed", "index")
@@ -71,7 +70,7 @@ async def asks(client: Client, instance: Instance) -> str:
     answer, text = asked.structured_content, text_of(asked)
     assert answer["status"] == "finished", text
     assert answer["citations"][0]["document_id"] == "lease.md"
-    in_text = re.findall(r"^- n: (\d+); source: (\S+);.* document_id: (\S+); lines: (\S+);", text, re.M)
+    in_text = re.findall(r"^- n: (\d+); source: (\S+);.* document_id: (\S+);.* lines: (\S+);", text, re.M)
     structured = [(str(one["n"]), one["source"], one["document_id"], one["lines"]) for one in answer["citations"]]
     assert in_text == structured
     assert answer["context"] in text
@@ -85,38 +84,43 @@ async def asks(client: Client, instance: Instance) -> str:
 async def looks_up(client: Client, instance: Instance) -> None:
     """Passages of two corpora at once, by a condition; documents by the same."""
     with one_thread_serves(instance, DirectReads(instance.context)):
-        both = {"query": "lease fence", "corpora": ["docs", "default"]}
+        both = {"query": "lease fence", "corpora": ["notes", "default"]}
         found = await client.call_tool("sluice_query", both)
         assert not found.is_error, text_of(found)
-        assert {one["corpus"] for one in found.structured_content["passages"]} == {"docs", "default"}
-        one = await client.call_tool("sluice_query", {"query": "lease", "corpora": ["docs"], "where": 'id = "heap.md"'})
+        assert {one["corpus"] for one in found.structured_content["passages"]} == {"notes", "default"}
+        one = await client.call_tool(
+            "sluice_query", {"query": "lease", "corpora": ["notes"], "where": 'id = "heap.md"'}
+        )
         assert {passage["document_id"] for passage in one.structured_content["passages"]} == {"heap.md"}
-        wrong = await client.call_tool("sluice_query", {"query": "lease", "corpora": ["docs"], "where": "id ="})
+        code = await client.call_tool("code_search", {"query": "renew", "corpus": "notes", "language": "python"})
+        assert code.structured_content == {"passages": []}, text_of(code)
+        wrong = await client.call_tool("sluice_query", {"query": "lease", "corpora": ["notes"], "where": "id ="})
         assert wrong.is_error
         assert "where" in text_of(wrong)
-        prompt = await client.get_prompt("answer_with_citations", {"query": "lease", "corpus": "docs"})
+        prompt = await client.get_prompt("answer_with_citations", {"query": "lease", "corpus": "notes"})
         assert LEASE[:40] in str(prompt.messages)
         with pytest.raises(Exception, match="no prompt 'odes'"):
             await client.get_prompt("answer_with_citations", {"query": "lease", "template": "odes"})
-    listed = await client.call_tool("sluice_list", {"what": "documents", "corpus": "docs", "where": 'id prefix "lea"'})
+    listed = await client.call_tool("sluice_list", {"what": "documents", "corpus": "notes", "where": 'id prefix "lea"'})
     assert [one["id"] for one in listed.structured_content["data"]] == ["lease.md"], text_of(listed)
-    read = await client.call_tool("sluice_read_document", {"document_id": "lease.md", "corpus": "docs"})
+    read = await client.call_tool("sluice_read_document", {"document_id": "lease.md", "corpus": "notes"})
     assert LEASE in read.structured_content["text"]
-    missing = await client.call_tool("sluice_read_document", {"document_id": "none.md", "corpus": "docs"})
+    missing = await client.call_tool("sluice_read_document", {"document_id": "none.md", "corpus": "notes"})
     assert "none.md" in text_of(missing)
 
 
 async def learns(client: Client, run_id: str) -> None:
     """Feedback counts by the numbers of citations; what is remembered is recalled."""
-    numbers = {"run_id": run_id, "outcome": "success", "citations_used": [1]}
-    assert not (await client.call_tool("sluice_feedback", numbers)).is_error
+    numbers = {"run_id": run_id, "outcome": "failure", "bad_citations": [1], "bad_because": "outdated"}
+    told = await client.call_tool("sluice_feedback", numbers)
+    assert not told.is_error, text_of(told)
     wrong = await client.call_tool("sluice_feedback", {**numbers, "citations_used": [77]})
     assert "the answer has no 77" in text_of(wrong)
     work = {"project": "/shop", "feature": "cart"}
     learned = await client.call_tool(
         "sluice_remember", {**work, "text": "Prices are integers in cents.", "reason": "test_total fails else"}
     )
-    assert learned.structured_content["state"] == "unique", text_of(learned)
+    assert learned.structured_content["status"] == "unique", text_of(learned)
     recalled = await client.call_tool("sluice_recall", {**work, "query": "prices"})
     assert not recalled.is_error, text_of(recalled)
     assert "cents" in text_of(recalled)
@@ -132,24 +136,24 @@ async def reads(client: Client, run_id: str) -> None:
     """Resources, and the completion of their arguments."""
     view = await client.read_resource(f"sluice://runs/{run_id}")
     assert json.loads(view.contents[0].text)["answer"]["citations"]
-    assert LEASE in (await client.read_resource("sluice://documents/docs/lease.md")).contents[0].text
-    assert json.loads((await client.read_resource("sluice://corpora/docs")).contents[0].text)["documents"] == 2
-    assert "docs" in (await client.read_resource("sluice://corpora")).contents[0].text
+    assert LEASE in (await client.read_resource("sluice://documents/notes/lease.md")).contents[0].text
+    assert json.loads((await client.read_resource("sluice://corpora/notes")).contents[0].text)["documents"] == 2
+    assert "notes" in (await client.read_resource("sluice://corpora")).contents[0].text
     with pytest.raises(Exception, match="no run"):
         await client.read_resource("sluice://runs/run_none")
     template = ResourceTemplateReference(uri="sluice://corpora/{corpus}")
-    assert (await client.complete(template, {"name": "corpus", "value": "do"})).completion.values == ["docs"]
+    assert (await client.complete(template, {"name": "corpus", "value": "no"})).completion.values == ["notes"]
     rag = PromptReference(name="answer_with_citations")
     assert "rag" in (await client.complete(rag, {"name": "template", "value": ""})).completion.values
     corpora = await client.call_tool("sluice_list", {"what": "corpora"})
-    assert {one["name"] for one in corpora.structured_content["data"]} == {"docs", "default"}
+    assert {one["name"] for one in corpora.structured_content["data"]} == {"notes", "docs", "default"}
     prompts = await client.call_tool("sluice_list", {"what": "prompts"})
     assert "rag.v1" in text_of(prompts)
 
 
 async def forgets(client: Client) -> None:
     """Removal takes two calls, and the second only what the first has counted."""
-    selection = {"corpus": "docs", "where": 'id prefix "heap"'}
+    selection = {"corpus": "notes", "where": 'id prefix "heap"'}
     first = (await client.call_tool("sluice_forget", selection)).structured_content
     assert (first["would_remove"], first["examples"]) == (1, ["heap.md"])
     other = await client.call_tool("sluice_forget", {**selection, "where": 'id = "x"', "confirm": first["confirm"]})

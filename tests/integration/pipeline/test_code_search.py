@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from sluice.contracts.api import CodeSearchRequest, DocumentsRequest
 from sluice.contracts.errors import InvalidInput
-from sluice.workers.steps.domain import code_query
+from sluice.contracts.retrieval import Query, Retrieval, RetrievedChunk
+from sluice.workers.broker.direct_query import QueryPool
+from sluice.workers.context import Context
 from tests.support.in_process import MakeInstance
 from tests.support.searching import searched
 
@@ -29,23 +33,39 @@ OTHERS = {
 }
 
 
+class InProcess(QueryPool):
+    """A pool whose query worker is this process."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def ask(self, query: Query, traceparent: str | None) -> bytes:
+        return searched(query, self._context)[0].model_dump_json().encode()
+
+    def finds(self, **fields: object) -> tuple[RetrievedChunk, ...]:
+        request = CodeSearchRequest.model_validate({"query": "extend a lease", "corpus": "docs", **fields})
+        return Retrieval.model_validate_json(asyncio.run(self.code_search(request, None))).chunks
+
+
 def test_code_is_found_by_a_question_with_its_file_and_lines(make_instance: MakeInstance) -> None:
     instance = make_instance()
     files = {"shop/leases.py": LEASES, **OTHERS}
     documents = [{"file_path": path, "text": text} for path, text in files.items()]
-    instance.service.add_documents(DocumentsRequest.model_validate({"corpus": "docs", "documents": documents}))
+    instance.service.add_documents(
+        DocumentsRequest.model_validate({"corpus": "docs", "create_corpus": True, "documents": documents})
+    )
     instance.works("chunk", "embed", "index")
 
+    pool = InProcess(instance.context)
+
     def found(**fields: object) -> list[str | None]:
-        request = CodeSearchRequest.model_validate({"query": "extend a lease", "corpus": "docs", **fields})
-        return [chunk.file_path for chunk in searched(code_query(request), instance.context)[0].chunks]
+        return [chunk.file_path for chunk in pool.finds(**fields)]
 
     assert set(found()) == {"shop/leases.py", "shop/lease.go", "farm/leases.py"}
     assert set(found(repo_path="shop/")) == {"shop/leases.py", "shop/lease.go"}
     assert set(found(language="Python", repo_path="shop/")) == {"shop/leases.py"}
     with pytest.raises(InvalidInput, match="is no programming language"):
         found(language="english")
-    request = CodeSearchRequest(query="def renew(lease", corpus="docs", language="python", repo_path="shop/", top_k=1)
-    [chunk] = searched(code_query(request), instance.context)[0].chunks
+    [chunk] = pool.finds(query="def renew(lease", language="python", repo_path="shop/", top_k=1)
     assert chunk.start_line <= 4 < chunk.end_line
     assert chunk.dense_distance is not None

@@ -21,6 +21,7 @@ from sluice.index.generations.publish import list_generation_names, rollback
 from sluice.ingest.circuit_breaker import BreakerRule
 from sluice.ingest.embed.minilm import FINGERPRINT
 from sluice.workers.service.callers import OWN_MACHINE
+from sluice.workers.service.corpora import CorpusDesk
 from sluice.workers.service.forget import ForgetDesk
 from sluice.workers.service.instance import check_health
 from sluice.workers.steps.embed import fill_fallback
@@ -255,3 +256,16 @@ def test_health_says_what_answers_meanwhile(instance: Instance) -> None:
     instance.context.transport.say_embedder_down("words/32: connection refused")
     detail = check_health(instance.context).checks["embedder"].detail
     assert "connection refused: questions are answered by the fallback's index" in detail
+
+
+def test_an_import_fills_both_indices(instance: Instance) -> None:
+    instance.adds(*BEFORE)
+    instance.works(*STAGES)
+    desk = CorpusDesk(instance.context)
+    link = desk.export("default", OWN_MACHINE).links["artefact"]
+    instance.works("index")
+    run_id = desk.bring_in("docs", link.rpartition("/")[2], OWN_MACHINE).run_id
+    instance.works("index", *STAGES)
+    assert _chunk_ids(instance.context.readers, "docs") == _chunk_ids(_beside(instance), "docs")
+    assert len(_chunk_ids(_beside(instance), "docs")) == len(BEFORE)
+    assert instance.context.ledger.run(run_id).status == "finished"

@@ -34,7 +34,8 @@ def instance(make_instance: MakeInstance) -> Instance:
     instance = make_instance()
     documents = [{"id": f"doc-{number}", "text": text} for number, text in enumerate(TEXTS)]
     for corpus in ("docs", "others"):
-        instance.service.add_documents(DocumentsRequest.model_validate({"corpus": corpus, "documents": documents}))
+        request = {"corpus": corpus, "create_corpus": True, "documents": documents}
+        instance.service.add_documents(DocumentsRequest.model_validate(request))
     instance.works("chunk", "embed", "index")
     return instance
 

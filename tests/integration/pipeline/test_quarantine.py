@@ -279,5 +279,5 @@ def test_the_list_is_filtered_by_rule_state_and_url_and_goes_on_behind_a_positio
     assert len(held(instance, rule="word.evil")) == 3
     assert held(instance, rule="word.ev") == held(instance, rule='"') == held(instance, state="purged") == []
     first = held(instance, limit=2)
-    [rest] = held(instance, before=first[-1].position)
+    [rest] = held(instance, cursor=first[-1].position)
     assert {one.id for one in (*first, rest)} == {one.id for one in held(instance)}

@@ -16,7 +16,7 @@ from sluice.cli.operate.generations import choose_model
 from sluice.contracts import api, event, ingest, retrieval
 from sluice.contracts.errors import InvalidInput as Refused
 from sluice.contracts.learning import control as control_contracts
-from sluice.contracts.learning import run_outcome
+from sluice.contracts.learning import passages, run_outcome
 from sluice.contracts.operations import dead_letters, quarantine
 from sluice.contracts.plan import Plan
 from sluice.workers import setting_names
@@ -36,6 +36,7 @@ from sluice_client.errors import InvalidInput
         ("DeadLetterStatus", get_args(dead_letters.DeadLetterStatus)),
         ("QuarantineState", get_args(quarantine.QuarantineState)),
         ("FeedbackOutcome", get_args(run_outcome.FeedbackOutcome)),
+        ("PassageReason", get_args(passages.PassageReason)),
         ("DefenceName", get_args(control_contracts.DefenceName)),
         ("SignalName", get_args(run_outcome.SignalName)),
     ],

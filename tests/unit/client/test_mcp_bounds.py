@@ -16,7 +16,6 @@ from sluice_client.testing import FakeServer
 LINE = 'A lease is "renewed" by its holder, and so on.\n'
 LARGE = {f"{name:03}.md": LINE * 20_000 for name in range(50)}
 NOTE_TOKENS = 100
-NODE = {"label": "Symbol", "key": "a.b", "name": "b" * 3_000, "path": "p" * 3_000}
 ROUTES: dict[str, Any] = {
     "GET /v1/prompts": {
         "data": [{"name": f"p{n}", "version": 1, "full_name": f"p{n}.v1", "summary": "s" * 5_000} for n in range(100)]
@@ -35,7 +34,7 @@ CALLS = {
     "sluice_read_document": {"document_id": "000.md", "max_lines": 2_000},
     "sluice_list": {"what": "prompts"},
     "sluice_forget": {"where": "trust > 0"},
-    "sluice_graph_query": {"cypher": "MATCH (n) RETURN n.text AS text", "limit": 1_000},
+    "sluice_graph": {"cypher": "MATCH (n) RETURN n.text AS text", "limit": 200},
 }
 
 

@@ -21,8 +21,7 @@ SCHEMA = {
 
 def test_a_result_is_cut_to_its_limit_in_structure_and_text() -> None:
     passages = [
-        results.Passage(n=n, source=f"https://a.example/{n}", text="word " * 400, document_id=str(n))
-        for n in range(200)
+        results.Source(n=n, source=f"https://a.example/{n}", text="word " * 400, document_id=str(n)) for n in range(200)
     ]
     told = results.tell(results.Found(passages=passages), shrinks="passages", most_tokens=20_000)
     text = told.content[0].text
@@ -35,7 +34,7 @@ def test_a_result_is_cut_to_its_limit_in_structure_and_text() -> None:
 
 
 def test_text_and_structure_hold_the_same_without_what_is_not_known() -> None:
-    cited = results.Citation(n=1, source="a.md", lines="3-9", trust=0.5)
+    cited = results.Source(n=1, source="a.md", lines="3-9", trust=0.5)
     told = results.tell(results.Run(run_id="run_1", status="finished", context="so it is [1]", citations=[cited]))
     assert told.structured_content == {
         "run_id": "run_1",

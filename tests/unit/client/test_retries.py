@@ -15,7 +15,7 @@ import pytest
 
 from sluice_client import AsyncSluiceClient, SluiceClient, client, errors
 from sluice_client.testing import FakeServer
-from tests.unit.client.test_client import ACCEPTED, RETRIEVAL, RUN, Server, reply
+from tests.support.played_server import ACCEPTED, RETRIEVAL, RUN, Server, reply
 
 
 @pytest.fixture

@@ -30,14 +30,18 @@ class Result(BaseModel):
     notice: list[str] = []
 
 
-class Citation(BaseModel):
-    """The source of `[n]` in the context."""
+class Source(BaseModel):
+    """A passage that was found, or the source of `[n]` in the context."""
 
     n: int
     source: str
+    text: str = ""
     title: str = ""
     document_id: str = ""
+    corpus: str = ""
+    symbol: str = ""
     lines: str = ""
+    score: float = 0.0
     trust: float = -1.0
     verdict: str = ""
     fetched_at: str = ""
@@ -52,10 +56,10 @@ class Run(Result):
     decision: str = ""
     confidence: float = -1.0
     context: str = ""
-    citations: list[Citation] = []
+    citations: list[Source] = []
     missing: list[str] = []
     why: list[str] = []
-    next_step: str = ""
+    next_steps: list[dict[str, Any]] = []
     kind: str = ""
     corpus: str = ""
     query: str = ""
@@ -63,24 +67,10 @@ class Run(Result):
     spend: dict[str, float] = {}
 
 
-class Passage(BaseModel):
-    """A passage that was found."""
-
-    n: int
-    source: str
-    text: str
-    document_id: str
-    corpus: str = ""
-    title: str = ""
-    lines: str = ""
-    score: float = 0.0
-    trust: float = 0.0
-
-
 class Found(Result):
     """Passages, the best first."""
 
-    passages: list[Passage]
+    passages: list[Source]
 
 
 class DocumentLines(Result):
@@ -104,40 +94,33 @@ class Listed(Result):
     next_cursor: str = ""
 
 
-class Added(Result):
-    """Documents that were taken in."""
+class Done(Result):
+    """What became of a call that changes something, or what it would do."""
 
-    run_id: str
-    status: str
-    indexed: int = 0
-    refused: list[dict[str, str]] = []
-    next_step: str = ""
-
-
-class Forgotten(Result):
-    """What would be removed, or the run that removes it."""
-
-    would_remove: int = -1
-    examples: list[str] = []
-    confirm: str = ""
     run_id: str = ""
     status: str = ""
     next_step: str = ""
 
 
-class Recorded(Result):
-    """That feedback was recorded."""
+class Added(Done):
+    """Documents that were taken in."""
 
-    run_id: str
-    status: str
-    counted: str = ""
+    indexed: int = 0
+    refused: list[dict[str, str]] = []
 
 
-class Remembered(Result):
+class Forgotten(Done):
+    """What would be removed, or the run that removes it."""
+
+    would_remove: int = -1
+    examples: list[str] = []
+    confirm: str = ""
+
+
+class Remembered(Done):
     """What became of a memory."""
 
     id: str
-    state: str
     merged_with: str = ""
     contradicts: list[str] = []
     why: str = ""
@@ -150,20 +133,14 @@ class Recalled(Result):
     entries: list[dict[str, Any]] = []
 
 
-class Near(Result):
-    """A node of the graph, and what is next to it."""
+class Graph(Result):
+    """A node of the graph and what is next to it; or rows."""
 
-    node: dict[str, Any]
-    neighbours: list[dict[str, Any]]
-    total: int
-
-
-class Rows(Result):
-    """Rows of the graph."""
-
-    columns: list[str]
-    rows: list[list[Any]]
-    cut: bool = False
+    node: dict[str, Any] = {}
+    neighbours: list[dict[str, Any]] = []
+    total: int = 0
+    columns: list[str] = []
+    rows: list[list[Any]] = []
 
 
 def tell(value: Result, *, shrinks: str = "", most_tokens: int = USUAL_TOKENS) -> CallToolResult:

@@ -14,7 +14,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
-from sluice_client.errors import InvalidInput, PolicyRefused, SluiceError
+from sluice_client.errors import InvalidInput, NotFound, PolicyRefused, SluiceError
 
 OTHER_NAMES = {
     "query": "question user_query search_query q prompt",
@@ -107,6 +107,8 @@ def sentence(error: SluiceError) -> str:
     told += "".join(f"; {one}" for one in more)
     if error.remedy and not isinstance(error, InvalidInput | PolicyRefused):
         told += f" (remedy: {error.remedy})"
+    elif isinstance(error, NotFound):
+        told += "; sluice_list shows what there is"
     if error.is_retryable:
         told += f"; trying again in {error.retry_after_seconds:g} s can help"
     return told

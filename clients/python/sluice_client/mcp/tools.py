@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from datetime import datetime, timedelta, timezone
 from functools import partial
@@ -25,11 +25,11 @@ from mcp_types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from sluice_client import AsyncSluiceClient
-from sluice_client.errors import SluiceError
+from sluice_client.errors import InvalidInput, SluiceError
 from sluice_client.mcp import results as told
 from sluice_client.mcp.resources import add_prompts, add_resources, follow_runs
-from sluice_client.mcp.server import MendableServer
-from sluice_client.models import Answer, Event, Retrieval, RunAccepted, RunView
+from sluice_client.mcp.server import MendableServer, sentence
+from sluice_client.models import Answer, Event, Retrieval, RetrievedChunk, RunAccepted, RunView
 
 REPEAT_SECONDS = 120
 """Calls alike within such a span are one run."""
@@ -59,17 +59,20 @@ READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 WRITES = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 WRITES_OUTSIDE = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=True)
 REMOVES = ToolAnnotations(destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+EFFECTS = {
+    **dict.fromkeys(("sluice_ask", "sluice_add_documents"), WRITES_OUTSIDE),
+    **dict.fromkeys(("sluice_feedback", "sluice_remember"), WRITES),
+    "sluice_forget": REMOVES,
+}
 
-Question = Annotated[str, Field(description="The question, as a sentence or words", min_length=1)]
-MaxTokens = Annotated[int, Field(description="Most tokens of passages", ge=100, le=15_000)]
-Wait = Annotated[float, Field(description="Seconds to wait for the result", ge=0, le=MOST_WAIT_SECONDS)]
+Question = Annotated[str, Field(description="A question, or words", min_length=1)]
+MaxTokens = Annotated[int, Field(ge=100, le=15_000)]
+Wait = Annotated[float, Field(ge=0, le=MOST_WAIT_SECONDS)]
 Where = Annotated[str, Field(description='Filter, as in: language = "en" and trust >= 0.5')]
 RunId = Annotated[str, Field(description="Id of a run: run_…", min_length=1)]
 DocumentId = Annotated[str, Field(description="As results name it")]
-Url = Annotated[str, Field(description="Address of a page")]
-Style = Annotated[Literal["concise", "detailed"], Field(description="detailed: also the reasons of the decision")]
+Style = Annotated[Literal["concise", "detailed"], Field(description="detailed: with the reasons")]
 Project = Annotated[str, Field(description="Name or folder of the project")]
-Feature = Annotated[str, Field(description="Feature worked on")]
 Ctx = Context[Any, Any]
 
 
@@ -95,23 +98,11 @@ def make_server(client: AsyncSluiceClient, *, version: str) -> MendableServer:
         log_level="WARNING",
         cache_hints={name: CacheHint(ttl_ms=LISTS_MILLISECONDS) for name in lists},  # type: ignore[misc]
     )
-    for tool, role in (
-        (tools.sluice_ask, WRITES_OUTSIDE),
-        (tools.sluice_query, READS),
-        (tools.sluice_read_document, READS),
-        (tools.sluice_list, READS),
-        (tools.sluice_get_run, READS),
-        (tools.sluice_add_documents, WRITES_OUTSIDE),
-        (tools.sluice_forget, REMOVES),
-        (tools.sluice_feedback, WRITES),
-        (tools.sluice_remember, WRITES),
-        (tools.sluice_recall, READS),
-        (tools.sluice_graph_neighbours, READS),
-        (tools.sluice_graph_query, READS),
-    ):
+    for name in (name for name in vars(Tools) if not name.startswith("_")):
+        tool = getattr(tools, name)
+        meta = {"anthropic/maxResultSizeChars": 80_000} if name == "sluice_read_document" else None
         description = " ".join((tool.__doc__ or "").split())
-        meta = {"anthropic/maxResultSizeChars": 80_000} if tool == tools.sluice_read_document else None
-        server.add_tool(tool, description=description, annotations=role, meta=meta)
+        server.add_tool(tool, description=description, annotations=EFFECTS.get(name, READS), meta=meta)
     for one in server._tool_manager.list_tools():  # noqa: SLF001 - there is no public way to the schemas
         _drop_titles(one.parameters)
     add_resources(server, client)
@@ -127,6 +118,8 @@ class Tools:
         self._client = client
         self._waiting: Counter[str] = Counter()
         """Calls that wait for a run, by its id."""
+        self._spans = dict[str, float]()
+        """When calls that begin runs were made first, of late, by their arguments."""
 
     async def sluice_ask(
         self,
@@ -150,7 +143,7 @@ class Tools:
             filters["fetched_after"] = (hour - timedelta(days=FRESH_DAYS[freshness])).isoformat()
         fields: dict[str, Any] = {"max_tokens": max_tokens, **({"filters": filters} if filters else {})}
         ask = partial(self._client.gate, query, corpus, wait=False, **fields)
-        run_id = await _begun(ask, ["sluice_ask", query, corpus, fields])
+        run_id = await self._begun(ask, ["sluice_ask", query, corpus, fields])
         await self._wait(ctx, run_id, wait_seconds, ends_run=True)
         view = await self._client.run(run_id)
         return told.tell(told.Run(**_asked(view, detailed=response == "detailed")), most_tokens=told.MOST_TOKENS)
@@ -173,38 +166,31 @@ class Tools:
             found: Any = await self._client.query_corpora(query, corpora, **fields)
         else:
             found = await self._client.query(query, *corpora, **fields)
-        passages, left = list[told.Passage](), max_tokens
-        for chunk in found.chunks:
-            if passages and told.tokens(chunk.text) > left:
-                break
-            left -= told.tokens(chunk.text)
-            origin = chunk.url or chunk.file_path or chunk.document_id
-            passages.append(
-                told.Passage(
-                    n=len(passages) + 1,
-                    source=origin,
-                    text=told.fenced(told.cut(chunk.text, max_tokens), f"{origin}, trust {chunk.trust:g}"),
-                    document_id=chunk.document_id,
-                    corpus=chunk.corpus or "",
-                    title=chunk.title or "",
-                    lines=f"{chunk.start_line}-{chunk.end_line}",
-                    score=round(chunk.fused_score, 4),
-                    trust=chunk.trust,
-                )
-            )
         notice = list[str]()
         if isinstance(found, Retrieval):
             notice += [one for one in (found.metadata.limits, found.metadata.embedder_down) if one]
             if response == "detailed":
                 notice.append(f"{found.metadata.total_candidates} candidates by {found.metadata.strategy}")
-        if len(passages) < len(found.chunks):
-            notice.append(f"{len(found.chunks) - len(passages)} more passages did not fit into max_tokens")
-        return told.tell(told.Found(passages=passages, notice=notice), shrinks="passages", most_tokens=told.MOST_TOKENS)
+        return _found(found.chunks, max_tokens, notice)
+
+    async def code_search(
+        self,
+        query: Question,
+        corpus: str = "default",
+        repo_path: Annotated[str, Field(description="Beginning of paths")] = "",
+        language: Annotated[str, Field(description="As python")] = "",
+        top_k: Annotated[int, Field(ge=1, le=50)] = 5,
+        max_tokens: MaxTokens = 4_000,
+    ) -> Annotated[CallToolResult, told.Found]:
+        """Find source code by a question, a name or a piece of code. Returns passages with files, lines and symbols."""
+        fields = told.row({"repo_path": repo_path, "language": language, "top_k": top_k, "max_tokens": max_tokens})
+        found = await self._client.code_search(query, corpus, **fields)
+        return _found(found.chunks, max_tokens, [])
 
     async def sluice_read_document(
         self,
         document_id: DocumentId = "",
-        url: Url = "",
+        url: str = "",
         corpus: str = "default",
         start_line: Annotated[int, Field(description="From 1", ge=1)] = 1,
         max_lines: Annotated[int, Field(ge=1, le=2_000)] = 200,
@@ -272,7 +258,7 @@ class Tools:
         when this call is cancelled. Returns the run that does so, and what was refused."""
         sent = [told.row(one) for one in documents]
         add = partial(self._client.add_documents, sent, corpus, create_corpus=create_corpus)
-        run_id = await _begun(add, ["sluice_add_documents", sent, corpus])
+        run_id = await self._begun(add, ["sluice_add_documents", sent, corpus])
         seen = await self._wait(ctx, run_id, wait_seconds)
         view = await self._client.run(run_id)
         added = told.Added(
@@ -287,7 +273,7 @@ class Tools:
     async def sluice_forget(
         self,
         corpus: str = "default",
-        url: Url = "",
+        url: str = "",
         url_prefix: Annotated[str, Field(description="Beginning of addresses")] = "",
         document_id: DocumentId = "",
         where: Where = "",
@@ -314,22 +300,26 @@ class Tools:
         run_id: RunId,
         outcome: Annotated[Literal["success", "partial", "failure"], Field(description="Did it serve its purpose?")],
         citations_used: Annotated[list[int], Field(description="Numbers of the citations used")] = [],  # noqa: B006
+        bad_citations: Annotated[list[int], Field(description="Numbers of bad evidence")] = [],  # noqa: B006
+        bad_because: Literal["", "wrong", "harmful", "outdated", "off_topic"] = "",
         note: Annotated[str, Field(description="What was wrong or missing")] = "",
-    ) -> Annotated[CallToolResult, told.Recorded]:
+    ) -> Annotated[CallToolResult, told.Done]:
         """Tell how useful the answer of sluice_ask was, once for each run: it steers later answers."""
         answer = (await self._client.run(run_id)).answer
         known = {one.number: one.chunk_id for one in answer.citations} if answer else {}
-        if unknown := [str(n) for n in citations_used if n not in known]:
+        if unknown := [str(n) for n in (*citations_used, *bad_citations) if n not in known]:
             numbers = ", ".join(map(str, known)) or "none"
             raise ToolError(f"citations_used: the answer has no {', '.join(unknown)}: it has {numbers}")
         used = [known[n] for n in citations_used]
-        found = await self._client.feedback(run_id, chunk_ids_used=used, outcome=outcome, note=note)
-        return told.tell(told.Recorded(**found))
+        bad = [told.row({"citation": n, "reason": bad_because}) for n in bad_citations]
+        fields = {"outcome": outcome, "note": note, **({"passages": bad} if bad else {})}
+        found = await self._client.feedback(run_id, chunk_ids_used=used, **fields)
+        return told.tell(told.Done(**found))
 
     async def sluice_remember(
         self,
         project: Project,
-        feature: Feature,
+        feature: str,
         text: Annotated[str, Field(description="The learning in a sentence, or the iteration's output", min_length=1)],
         kind: Annotated[
             Literal["learning", "iteration"], Field(description="What was learned, or what was done")
@@ -340,16 +330,16 @@ class Tools:
         learning that says what another said is counted there. Recall it with sluice_recall."""
         if kind == "iteration":
             done = await self._client.record_iteration(text, project, feature)
-            state = "recorded" if done.is_new else "recorded before"
+            status = "recorded" if done.is_new else "recorded before"
             notice = ["the last iterations make no progress"] if done.stagnating else []
-            return told.tell(told.Remembered(id=done.entry_id, state=state, notice=notice))
+            return told.tell(told.Remembered(id=done.entry_id, status=status, notice=notice))
         if not reason:
             raise ToolError("'reason' is missing: a learning needs the reason why it is known, for instance a test")
         learned = await self._client.add_learning(text, project, feature, reason=reason)
         other = learned.other.id if learned.other else ""
         remembered = told.Remembered(
             id=learned.learning.id if learned.learning else "",
-            state=learned.verdict,
+            status=learned.verdict,
             merged_with=other if learned.verdict in ("duplicate", "echo") else "",
             contradicts=[other] if other and learned.verdict == "conflict" else [],
             why=learned.why,
@@ -359,7 +349,7 @@ class Tools:
     async def sluice_recall(
         self,
         project: Project,
-        feature: Feature,
+        feature: str,
         query: Annotated[str, Field(description="What it is about; empty: what is next")] = "",
         task_id: Annotated[int, Field(description="Only of this task, besides the feature's own", ge=0)] = 0,
         max_tokens: Annotated[int, Field(ge=50, le=15_000)] = 1_500,
@@ -376,36 +366,48 @@ class Tools:
         recalled = told.Recalled(block=block.text, entries=entries, notice=notice)
         return told.tell(recalled, shrinks="entries", most_tokens=told.MOST_TOKENS)
 
-    async def sluice_graph_neighbours(
+    async def sluice_graph(
         self,
-        node: Annotated[str, Field(description="A symbol's or document's path, or an id", min_length=1)],
+        node: Annotated[str, Field(description="A symbol's or document's path, or an id: what is next to it")] = "",
+        cypher: Annotated[str, Field(description="MATCH … RETURN …; nothing that writes")] = "",
         corpus: str = "default",
-        direction: Annotated[
-            Literal["both", "out", "in"], Field(description="Edges that leave it, or arrive")
-        ] = "both",
-        edge_types: Annotated[list[str], Field(description="Only these: REFERS_TO, LINKS_TO, DEFINED_IN, …")] = [],  # noqa: B006
+        direction: Annotated[Literal["both", "out", "in"], Field(description="Of a node's edges")] = "both",
+        edge_types: Annotated[list[str], Field(description="Of a node: only these")] = [],  # noqa: B006
+        parameters: Annotated[dict[str, Any], Field(description="Values of $names in cypher")] = {},  # noqa: B006
         limit: Annotated[int, Field(ge=1, le=200)] = 25,
-    ) -> Annotated[CallToolResult, told.Near]:
-        """Find what is next to a symbol or document in the graph: definitions, references, links, base
-        classes; the surest first."""
+    ) -> Annotated[CallToolResult, told.Graph]:
+        """Walk or query the graph of a corpus. With node, find what is next to a symbol or document: definitions,
+        references, links, base classes; the surest first. With cypher, return columns and rows. Nodes are Document,
+        Symbol, URL, Tool; edges REFERS_TO, LINKS_TO, DEFINED_IN, RESOLVES_TO, ALIAS_OF, INHERITS, HAS_TYPE."""
+        if _one_of({"node": node, "cypher": cypher})[0] == "cypher":
+            try:
+                asked = await self._client.graph_query(cypher, corpus, parameters=parameters, limit=limit)
+            except InvalidInput as error:  # it calls the argument by another name
+                raise ToolError(sentence(error).replace("query:", "cypher:", 1)) from error
+            notice = [f"the graph is {asked.behind} changes behind its corpus"] if asked.behind else []
+            notice += ["there are more rows: raise limit"] if asked.is_cut else []
+            return told.tell(told.Graph(columns=asked.columns, rows=asked.rows, notice=notice), shrinks="rows")
         way = None if direction == "both" else direction
         found = await self._client.graph_neighbours(node, corpus, direction=way, edges=edge_types, limit=limit)
         near = [{**told.row(one.node), **told.row(one, leave=("node",))} for one in found.neighbours]
-        return told.tell(told.Near(node=told.row(found.node), neighbours=near, total=found.total), shrinks="neighbours")
+        graph = told.Graph(node=told.row(found.node), neighbours=near, total=found.total)
+        return told.tell(graph, shrinks="neighbours")
 
-    async def sluice_graph_query(
-        self,
-        cypher: Annotated[str, Field(description="MATCH … RETURN …; nothing that writes", min_length=1)],
-        parameters: Annotated[dict[str, Any], Field(description="Values of $names")] = {},  # noqa: B006
-        corpus: str = "default",
-        limit: Annotated[int, Field(ge=1, le=1_000)] = 50,
-    ) -> Annotated[CallToolResult, told.Rows]:
-        """Query the graph of a corpus in Cypher. Nodes are Document, Symbol, URL, Tool; edges REFERS_TO, LINKS_TO,
-        DEFINED_IN, RESOLVES_TO, ALIAS_OF, INHERITS, HAS_TYPE. Returns columns and rows."""
-        found = await self._client.graph_query(cypher, corpus, parameters=parameters, limit=limit)
-        notice = [f"the graph is {found.behind} changes behind its corpus"] if found.behind else []
-        rows = told.Rows(columns=found.columns, rows=found.rows, cut=found.is_cut, notice=notice)
-        return told.tell(rows, shrinks="rows")
+    async def _begun(self, begin: Callable[..., Awaitable[RunAccepted | RunView]], request: list[Any]) -> str:
+        """Begin a run, or find the one that a call alike has begun a moment ago; return its id.
+
+        Beginning is shielded: a run that nobody knows the id of could not be cancelled.
+        """
+        now, told_as = time.time(), json.dumps(request, sort_keys=True)
+        self._spans = {name: begun for name, begun in self._spans.items() if now - begun < REPEAT_SECONDS}
+        span = self._spans.setdefault(told_as, now) // REPEAT_SECONDS
+        for attempt in range(MOST_REPEATS):
+            key = hashlib.sha256(f"{told_as} {span:.0f} {attempt}".encode()).hexdigest()
+            with anyio.CancelScope(shield=True):
+                run = await begin(idempotency_key=f"mcp-{key[:40]}")
+            if run.status not in NEVER_AGAIN:
+                return run.run_id
+        raise ToolError(f"{MOST_REPEATS} calls alike were cancelled or failed just now: look at sluice_list of runs")
 
     async def _wait(self, ctx: Ctx, run_id: str, seconds: float, *, ends_run: bool = False) -> list[Event]:
         """Wait for a run's end, for at most `seconds`, and tell the host of it, a few times a second. Return the events
@@ -434,21 +436,6 @@ class Tools:
         return seen
 
 
-async def _begun(begin: Callable[..., Awaitable[RunAccepted | RunView]], request: list[Any]) -> str:
-    """Begin a run, or find the one that a call alike has begun a moment ago; return its id.
-
-    Beginning is shielded: a run that nobody knows the id of could not be cancelled.
-    """
-    span = int(time.time() // REPEAT_SECONDS)
-    for attempt in range(MOST_REPEATS):
-        key = hashlib.sha256(json.dumps([*request, span, attempt], sort_keys=True).encode()).hexdigest()
-        with anyio.CancelScope(shield=True):
-            run = await begin(idempotency_key=f"mcp-{key[:40]}")
-        if run.status not in NEVER_AGAIN:
-            return run.run_id
-    raise ToolError(f"{MOST_REPEATS} calls alike were cancelled or failed just now: look at sluice_list of runs")
-
-
 def _line(event: Event, counts: Mapping[str, int]) -> str:
     match event.kind:
         case "GateRequested":
@@ -469,56 +456,56 @@ def _line(event: Event, counts: Mapping[str, int]) -> str:
 
 
 def _asked(view: RunView, *, detailed: bool) -> dict[str, Any]:
-    answer, notice = view.answer, []
-    fields: dict[str, Any] = {"run_id": view.run_id, "status": view.status}
-    if view.decision:
-        fields["decision"] = view.decision.plan
-        if detailed:
-            vetoes = [f"{one.name}: {one.lowered_from} → {one.lowered_to}: {one.why}" for one in view.decision.vetoes]
-            weighed = sorted(view.decision.contributions, key=lambda one: -abs(one.contribution))[:5]
-            fields["why"] = [f"score {view.decision.score:g}", *vetoes]
-            fields["why"] += [f"{one.feature} {one.contribution:+.2f}" for one in weighed]
-    gaps = {(gap.subject, gap.reason): gap for gap in [*(answer.missing if answer else ()), *view.missing]}
-    fields["missing"] = [
-        f"{gap.stage}: {gap.subject}: {gap.detail or gap.reason}" + (f" ({gap.lifted_by})" if gap.lifted_by else "")
-        for gap in list(gaps.values())[:20]
-    ]
+    answer, summary = view.answer, view.plan_summary
+    decision = view.decision.plan if view.decision else ""
+    fields: dict[str, Any] = {"run_id": view.run_id, "status": view.status, "decision": decision}
+    if summary:
+        fields |= {"missing": summary.missing, "next_steps": [told.row(one) for one in summary.next_steps]}
+        fields |= {"why": [summary.decided, *summary.done]} if detailed else {}
     if answer:
-        if answer.confidence is not None:
-            fields["confidence"] = round(answer.confidence, 3)
-        if answer.context:
-            sources = f"{len({one.source for one in answer.citations})} sources, each named below its number"
-            fields["context"] = told.fenced(told.cut(answer.context, told.MOST_TOKENS // 2), sources)
-        fields["citations"] = _citations(answer)
-        notice += [answer.limits] if answer.limits else []
-    notice += [f"citation {one.citation} is {one.what} at its source since then" for one in view.stale]
-    return {**fields, "next_step": _next_step(view), "notice": notice}
+        fields |= {} if answer.confidence is None else {"confidence": round(answer.confidence, 3)}
+        sources = f"{len({one.source for one in answer.citations})} sources, each named below its number"
+        context = told.fenced(told.cut(answer.context, told.MOST_TOKENS // 2), sources) if answer.context else ""
+        fields |= {"context": context, "citations": _citations(answer)}
+    return fields
 
 
-def _citations(answer: Answer) -> list[told.Citation]:
+def _found(chunks: Sequence[RetrievedChunk], max_tokens: int, notice: list[str]) -> CallToolResult:
+    """Return passages as a result, as many as fit into `max_tokens`."""
+    passages, left = list[told.Source](), max_tokens
+    for chunk in chunks:
+        if passages and told.tokens(chunk.text) > left:
+            notice.append(f"{len(chunks) - len(passages)} more passages did not fit into max_tokens")
+            break
+        left -= told.tokens(chunk.text)
+        origin = chunk.url or chunk.file_path or chunk.document_id
+        text = told.fenced(told.cut(chunk.text, max_tokens), f"{origin}, trust {chunk.trust:g}")
+        facts = {**_of_chunk(chunk), "text": text, "score": round(chunk.fused_score, 4)}
+        passages.append(told.Source(n=len(passages) + 1, source=origin, **facts))
+    return told.tell(told.Found(passages=passages, notice=notice), shrinks="passages", most_tokens=told.MOST_TOKENS)
+
+
+def _citations(answer: Answer) -> list[told.Source]:
     chunks, cited = {chunk.chunk_id: chunk for chunk in answer.chunks}, []
     for one in answer.citations[:50]:
-        known: dict[str, Any] = {} if one.trust is None else {"trust": round(one.trust, 3)}
-        if chunk := chunks.get(one.chunk_id):
-            known["document_id"] = chunk.document_id
-            known["lines"] = f"{chunk.start_line}-{chunk.end_line}"
-            known["verdict"] = chunk.inspection.verdict if chunk.inspection else ""
-            known["fetched_at"] = chunk.provenance.fetched_at.isoformat(timespec="seconds")
-        title = (one.title or "")[:200]
-        cited.append(
-            told.Citation(n=one.number, source=one.url or one.source, title=title, warnings=one.warnings, **known)
-        )
+        chunk = chunks.get(one.chunk_id)
+        facts = {**(_of_chunk(chunk) if chunk else {}), "title": (one.title or "")[:200], "warnings": one.warnings}
+        facts |= {} if one.trust is None else {"trust": round(one.trust, 3)}
+        cited.append(told.Source(n=one.number, source=one.url or one.source, **facts))
     return cited
 
 
-def _next_step(view: RunView) -> str:
-    if view.status not in ENDED:
-        return f"call sluice_get_run with run_id {view.run_id} and wait_seconds 25"
-    if view.status == "cancelled":
-        return "it was cancelled: ask again"
-    if view.answer is None or not view.answer.citations:
-        return "nothing was found: ask with other words, another corpus, or add documents with sluice_add_documents"
-    return "cite as [n]; tell how useful it was with sluice_feedback"
+def _of_chunk(chunk: RetrievedChunk) -> dict[str, Any]:
+    return {
+        "document_id": chunk.document_id,
+        "corpus": chunk.corpus or "",
+        "title": chunk.title or "",
+        "symbol": chunk.symbol_path or "",
+        "lines": f"{chunk.start_line}-{chunk.end_line}",
+        "trust": round(chunk.trust, 3),
+        "verdict": chunk.inspection.verdict if chunk.inspection else "",
+        "fetched_at": chunk.provenance.fetched_at.isoformat(timespec="seconds"),
+    }
 
 
 def _one_of(values: Mapping[str, str]) -> tuple[str, str]:

@@ -298,9 +298,6 @@ class MarkedPassage(Model):  # A passage of a corpus with what is said against i
     keys: int
     last_at: datetime
 
-class Meant(Model):  # `POST /v1/forgotten/count`: the number of currently served documents that a request to forget
-    documents: int
-
 class MetricComparison(Model):  # One metric in both arms
     metric: Literal['satisfaction', 'usd', 'milliseconds', 'external_calls'] | str
     canary: float | None
