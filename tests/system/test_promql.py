@@ -47,6 +47,7 @@ RARE = {
     "sluice_reconciler_republished_total": "a worker has to die",
     "sluice_response_judged": "the flag ragas is off",
     "sluice_stale_citations_total": "a cited page has to change",
+    "sluice_webhook_attempts_total": "an address has to be told of events",
 }
 """Metrics whose label values are not known before what they count has happened, and why it does not happen here."""
 

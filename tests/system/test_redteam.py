@@ -30,7 +30,7 @@ def test_nothing_overt_or_hidden_comes_through_and_the_scratch_corpus_is_emptied
     assert (done.returncode, told["good"]) == (0, True)
     assert sum(one["warned"] for one in told["channels"]) > 0
     with SluiceClient(offline.url) as client:
-        assert client.quarantined("redteam-test") == []
+        assert list(client.quarantined("redteam-test")) == []
 
 
 def test_a_corpus_that_may_hold_more_than_attacks_is_refused(offline: Instance) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tests.chaos.index import corruption, full_disk, journal_damage, kills, model
-from tests.chaos.index.bugs import BUGS
+from tests.chaos.index.bugs import BUGS, Planted
 from tests.chaos.index.publishes import KINDS
 from tests.chaos.index.tracer import can_trace
 from tests.chaos.report import Result
@@ -86,14 +86,21 @@ CHECKS: dict[str, Check] = {
 _RENAMES = ("rename", "renameat", "renameat2")
 
 
+SEEDS = 3
+"""Seeds of which one has to meet the bug: some do not come by it in a short form's few sequences."""
+
+
+def _is_noticed(name: str, bug: Planted, folder: Path, seed: int) -> bool:
+    with tempfile.TemporaryDirectory(dir=folder) as own, bug.plant():
+        return any(told in problem for problem in _problems_of(name, Path(own), seed) for told in bug.told)
+
+
 def planted(name: str, folder: Path, seed: int) -> Result:
     """The bugs that check `name` must notice, one at a time."""
     unnoticed = []
     for bug in BUGS[name]:
-        with tempfile.TemporaryDirectory(dir=folder) as own, bug.plant():
-            found = _problems_of(name, Path(own), seed)
-            if not any(told in problem for problem in found for told in bug.told):
-                unnoticed.append(f"nobody notices that {bug.what}")
+        if not any(_is_noticed(name, bug, folder, seed + turn) for turn in range(SEEDS)):
+            unnoticed.append(f"nobody notices that {bug.what}")
     figures = {"noticed": len(BUGS[name]) - len(unnoticed)}
     return _result(f"{name}, planted bugs", f"{len(BUGS[name])} bugs", "all noticed", figures, [unnoticed])
 

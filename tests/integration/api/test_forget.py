@@ -107,7 +107,8 @@ def sluice(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def test_the_command_counts_asks_forgets_lists_and_lifts(sluice: Callable[..., Result], valkey: Valkey) -> None:
-    assert json.loads(sluice("--url-prefix", PREFIX, "--dry-run", "--json").stdout) == {"documents": 0}
+    counted = json.loads(sluice("--url-prefix", PREFIX, "--dry-run", "--json").stdout)
+    assert counted == {"corpus": "default", "documents": 0, "examples": []}
     assert sluice("--url-prefix", PREFIX).exit_code == 2, "there is nobody to ask"
     done = sluice("--url-prefix", PREFIX, "--yes", "--wait", "0", "--json", "--note", "asked for")
     with Ledger(valkey.settings.ledger_location) as ledger:

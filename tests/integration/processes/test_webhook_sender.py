@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select, text
+from structlog.testing import capture_logs
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.event import Event, new_run_id
@@ -234,14 +235,15 @@ def test_a_name_that_leads_inside_is_not_followed_whatever_it_was_before(
 
 
 def test_no_line_of_a_log_has_a_secret_of_a_webhook(
-    context: Context, sender: WebhookSender, receiver: Receiver, capfd: pytest.CaptureFixture[str]
+    context: Context, sender: WebhookSender, receiver: Receiver
 ) -> None:
     receiver.answer = lambda _: (410, {}, b"token=hunter2")
     made = hook(context, receiver.url + "?token=very-secret-word")
-    context.ledger.webhooks.test(made.id)
-    until(lambda: context.ledger.webhooks.find(made.id)[0].disabled_at)
-    sender.stop()
-    told = "".join(capfd.readouterr())
+    with capture_logs() as lines:
+        context.ledger.webhooks.test(made.id)
+        until(lambda: context.ledger.webhooks.find(made.id)[0].disabled_at)
+        sender.stop()
+    told = str(lines)
     assert "webhook_attempt_failed" in told
     assert not [one for one in ("very-secret-word", "hunter2", made.secret.removeprefix("whsec_")) if one in told]
     with context.ledger.database.reading() as connection:
