@@ -28,11 +28,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 SHOWN_CHARACTERS = 200
+SHOWN_PARTS = 5
 """Most characters shown of an error response that holds no problem, such as a proxy's."""
 
 
@@ -221,14 +222,22 @@ def problem_in(content: bytes) -> dict[str, Any]:
 
 
 def _message(problem: Mapping[str, Any]) -> str:
+    """Return what is wrong; of several wrong parts each, the first without its name, which is the error's field."""
+    parts: Sequence[Mapping[str, Any]] = problem.get("errors") or ({},)
+    first, *others = parts
+    if others and first.get("detail"):
+        each = [f"{_name_of(one) or 'body'}: {one.get('detail')}" for one in others[:SHOWN_PARTS]]
+        return "; ".join((str(first["detail"]), *each))
     told = problem.get("detail") or problem.get("message") or problem.get("title")
     return told if isinstance(told, str) else ""
 
 
 def _field(problem: Mapping[str, Any]) -> str | None:
-    """Return the first wrong part's name, dotted: a JSON pointer's steps, a parameter, or a header."""
-    if problem.get("field"):
-        return str(problem["field"])
-    first: Mapping[str, Any] = next(iter(problem.get("errors") or ()), {})
-    pointer = str(first.get("pointer") or "").strip("/").replace("/", ".").replace("~1", "/").replace("~0", "~")
-    return pointer or first.get("parameter") or first.get("header")
+    """Return the first wrong part's name."""
+    return str(problem["field"]) if problem.get("field") else _name_of(next(iter(problem.get("errors") or ()), {}))
+
+
+def _name_of(part: Mapping[str, Any]) -> str | None:
+    """Return a wrong part's name: a JSON pointer's steps, dotted, or a parameter or header."""
+    pointer = str(part.get("pointer") or "").strip("/").replace("/", ".").replace("~1", "/").replace("~0", "~")
+    return pointer or part.get("parameter") or part.get("header")

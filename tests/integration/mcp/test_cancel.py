@@ -112,10 +112,10 @@ def test_another_call_that_waits_keeps_the_run(serve: Serve, era: str) -> None:
         async with connected(address, era) as one, connected(address, era) as other:
             calls = [
                 asyncio.create_task(client.call_tool("sluice_ask", {"query": "what is a fence?", "wait_seconds": wait}))
-                for client, wait in ((one, 40), (other, 3))
+                for client, wait in ((one, 40), (other, 8))
             ]
             run_id = await begun(ledger)
-            await asyncio.sleep(1)
+            await asyncio.sleep(3)  # the other call waits by then too
             calls[0].cancel()
             result = await calls[1]
             assert not result.is_error, text_of(result)

@@ -121,6 +121,7 @@ def test_an_error_holds_all_of_its_problem(waits: list[float]) -> None:
     error = caught.value
     assert (error.field, error.remedy, error.request_id) == ("documents.0.url", "see /openapi.json", "req-1")
     assert error.errors == wrong
+    assert "is blank; corpus: is none" in str(error)
     assert error.problem["status"] == 422
 
 
