@@ -56,66 +56,6 @@ from typing import Any, Literal
 from pydantic import Field
 
 '''.replace("{WRITTEN}", WRITTEN)
-BASE = '''"""The base of every answer, parts of lists, and a run's events."""
-
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from datetime import datetime
-from typing import Any, Generic, TypeVar
-
-from pydantic import BaseModel, ConfigDict, PrivateAttr
-
-Item = TypeVar("Item")
-
-
-class Model(BaseModel):
-    """An answer, or a part of one. Built when it is first needed, and never changed."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True, protected_namespaces=())
-
-
-class Page(Model, Generic[Item]):
-    """A part of a list. Iterating over it goes on to the parts that follow: `for` with the blocking client, `async for`
-    with the other. `data` is this part alone."""
-
-    data: list[Item]
-    next_cursor: str | None = None
-    _ask: Callable[[str], Any] | None = PrivateAttr(None)
-
-    def following(self, ask: Callable[[str], Any]) -> None:
-        """Set how the part after a cursor is asked for."""
-        self.__pydantic_private__ = {"_ask": ask}
-
-    def __iter__(self) -> Iterator[Item]:  # type: ignore[override]
-        part = self
-        yield from part.data
-        while part.next_cursor and part._ask:
-            part = part._ask(part.next_cursor)
-            yield from part.data
-
-    async def __aiter__(self) -> AsyncIterator[Item]:
-        part = self
-        while True:
-            for item in part.data:
-                yield item
-            if not part.next_cursor or not part._ask:
-                return
-            part = await part._ask(part.next_cursor)
-
-
-class Event(Model):
-    """One event of a run: an envelope around a body, whose fields depend on the kind."""
-
-    id: str
-    kind: str
-    version: int
-    run_id: str
-    cause_id: str | None = None
-    corpus: str
-    occurred_at: datetime
-    traceparent: str | None = None
-    baggage: dict[str, str] = {}
-    body: dict[str, Any]
-'''
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 FORMATS = {"date-time": "datetime"}
 WIDTH = 120
@@ -123,8 +63,8 @@ LEAST_INHERITED = 4
 """Fields that a shape must share with another to be written as its extension."""
 
 OWN = {"Event": "Event", "JsonValue": "Any", "Where-Output": "dict[str, Any]"}
-"""Shapes that are not written from the description, and their types: events stand in `BASE`, with any body; conditions
-have names that Python keeps for itself."""
+"""Shapes that are not written from the description, and their types: events stand in `base.py`, with any body; names of
+conditions are words of Python."""
 
 PAGE = "Page_"
 """The beginning of the names of shapes that are a part of a list."""
@@ -142,7 +82,7 @@ def sources(description: Mapping[str, Any]) -> dict[str, str]:
     names = {"base": ["Event", "Page"], **names}
     listed = "\n".join(f'    "{module}": "{" ".join(some)}",' for module, some in names.items())
     files = {"__init__.py": INIT % (imports, listed)}
-    files["base.py"] = BASE
+    files["base.py"] = (FOLDER / "base.py").read_text(encoding="utf-8")  # the one module that is written by hand
     for module in MODULES:
         files[f"{module}.py"] = _module(module, names[module], schemas, homes, bases)
     return files

@@ -110,6 +110,7 @@ class KeyRecord(ApiKey):
 
 
 _ALL = select(api_keys).order_by(api_keys.c.created_at, api_keys.c.id)
+_BY_ID = select(api_keys).where(api_keys.c.id == bindparam("of_key"))
 _CHANGE = update(api_keys).where(api_keys.c.id == bindparam("of_key"), api_keys.c.revoked_at.is_(None))
 
 
@@ -146,6 +147,11 @@ class KeysTable(LedgerPart):
     def list(self) -> Sequence[KeyRecord]:
         """Return every key, revoked ones too, oldest first."""
         return [_record(row) for row in self._database.read(_ALL)]
+
+    def one(self, key_id: str) -> KeyRecord | None:
+        """Return a key by its id, a revoked one too; None if there is no such key."""
+        row = self._database.read(_BY_ID, {"of_key": key_id}).first()
+        return None if row is None else _record(row)
 
     def agents(self) -> frozenset[str]:
         """Return the ids of the agents' keys in force."""

@@ -177,7 +177,7 @@ def refusal(schedule: Schedule, ledger: Ledger, now: datetime) -> str | None:
     """Return why the schedule's owner may not run it any more; None if it may."""
     if not schedule.owner.startswith("key_"):  # of this machine, which needs no key
         return None
-    key = next((one for one in ledger.keys.list() if one.id == schedule.owner), None)
+    key = ledger.keys.one(schedule.owner)
     if key is None or not key.is_in_force(now):
         return f"the key {schedule.owner} was revoked or has ended"
     if key.corpora and schedule.corpus not in key.corpora:

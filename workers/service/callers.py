@@ -90,14 +90,14 @@ class ApiKeys:
 
     def list(self) -> Sequence[ApiKey]:
         """Return every key, the revoked ones too, the oldest first."""
-        return [ApiKey.model_construct(**fields_of(ApiKey, key)) for key in self._ledger.keys.list()]
+        return [_shown(key) for key in self._ledger.keys.list()]
 
     def one(self, key_id: str) -> ApiKey:
         """Return a key. Raises `NotFound` if there is no such key."""
-        found = next((key for key in self.list() if key.id == key_id), None)
+        found = self._ledger.keys.one(key_id)
         if found is None:
             raise NotFound(f"there is no key {key_id}")
-        return found
+        return _shown(found)
 
     def change(self, key_id: str, limits: KeyLimits, operator: str) -> ApiKey:
         """Change the given limits of a key. Raises `InvalidInput` if its end has passed, `NotFound` if there is no such
@@ -217,6 +217,10 @@ def require_key_beyond_loopback(settings: Settings) -> None:
 
 def _passed(end: datetime) -> InvalidInput:
     return InvalidInput("expires_at", f"{end:%Y-%m-%d %H:%M} UTC has passed", "give a moment to come")
+
+
+def _shown(key: KeyRecord) -> ApiKey:
+    return ApiKey.model_construct(**fields_of(ApiKey, key))
 
 
 def _hash(key: str) -> str:

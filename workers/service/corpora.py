@@ -71,7 +71,8 @@ class CorpusDesk:
         made = (name for name, entry in entries.items() if not entry.is_deleted)
         first = () if FIRST_CORPUS in entries else (FIRST_CORPUS,)
         names = sorted(name for name in {*written, *made, *first} if _is_shown(name, caller))
-        return [self._view(name, entries.get(name)) for name in names if after is None or name > after][:limit]
+        part = islice((name for name in names if after is None or name > after), limit)
+        return [self._view(name, entries.get(name)) for name in part]
 
     def one(self, name: str, caller: Caller) -> shown.CorpusView:
         """Return one corpus with its figures."""
@@ -184,7 +185,6 @@ class CorpusDesk:
 
     def require(self, name: str, caller: Caller) -> None:
         """Raise `Forbidden` or `NotFound` unless the caller may touch the corpus, and it exists."""
-        """Raise as above, and change nothing."""
         caller.may_touch(name)
         self._context.readers.require(name)
 

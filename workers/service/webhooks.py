@@ -125,7 +125,7 @@ class WebhookDesk:
         return found, sealed
 
     def _maker(self, owner: str) -> Caller:
-        key = next((one for one in self._keys.list() if one.id == owner), None)
+        key = self._keys.one(owner)
         return Caller(key.id, key.role, frozenset(key.corpora) or None) if key else OWN_MACHINE
 
     def _check_url(self, url: str) -> None:
