@@ -124,7 +124,9 @@ def test_a_tar_header_that_claims_gigabytes_takes_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "damaged", [zip_of({"a.md": "A."})[:60], gzip.compress(b"Words." * 99)[:30], b"PK\x03\x04" + b"x" * 600]
+    "damaged",
+    [zip_of({"a.md": "A."})[:60], gzip.compress(b"Words." * 99)[:30], b"PK\x03\x04" + b"x" * 600],
+    ids=["zip", "gzip", "no archive"],
 )
 def test_a_damaged_archive_is_its_own_fault(damaged: bytes) -> None:
     assert "damaged" in (reasons_of(damaged)[""] or "")
