@@ -16,14 +16,27 @@ from operator import attrgetter
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request
+from pydantic import BeforeValidator
 
 from sluice.api.access import instance_of
 from sluice.contracts.api import Page
+from sluice.contracts.base import Moment
 from sluice.contracts.errors import InvalidInput
 
 Item = TypeVar("Item")
 
 Cursor = Annotated[str | None, Query(max_length=2_000, description="`next_cursor` of the part before")]
+
+
+def _written_out(text: object) -> object:
+    """Refuse what is no date and time of RFC 3339, as the description has it: pydantic reads numbers and dates too."""
+    if isinstance(text, str) and text[10:11] not in ("T", "t", " "):
+        raise ValueError("give a date and a time with its zone, such as 2026-01-31T12:00:00Z")
+    return text
+
+
+WrittenMoment = Annotated[Moment, BeforeValidator(_written_out)]
+"""A point in time in a query string."""
 SIGNATURE_BYTES = 12
 PAGING = ("limit", "cursor")
 position = attrgetter("position")

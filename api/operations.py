@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from sluice.api.access import AnyCaller, InstanceOperator, Note, Operator, WholeCaller, instance_of
-from sluice.api.lists import whole
+from sluice.api.lists import WrittenMoment, whole
 from sluice.api.problems import problems
 from sluice.api.requests import about_run
 from sluice.contracts.api import DefenceView, Health, Page, StageView
@@ -155,13 +155,13 @@ def reset(request: Request, name: str, operator: Operator, note: Note = "") -> c
 def evaluation(
     request: Request,
     _operator: InstanceOperator,
-    since: Annotated[datetime | None, Query(description="Decided since then; without it, in the last 7 days")] = None,
+    since: Annotated[WrittenMoment | None, Query(description="Decided then or later; default: 7 days ago")] = None,
     by: Annotated[By, Query(description="What a row is of")] = "plan",
     profile: Annotated[str | None, Query(max_length=32, description="Of one profile alone")] = None,
 ) -> Evaluation:
     """Return counts, satisfaction, freshness gain, cost per successful task, latency and more, with 95 % intervals."""
     now = datetime.now(UTC)
-    begin = now - SHOWN if since is None else since.replace(tzinfo=since.tzinfo or UTC)
+    begin = now - SHOWN if since is None else since
     return evaluate(instance_of(request).context.ledger, begin, now, by, profile)
 
 

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from sluice.api.access import AnyCaller, Corpus, Note, Operator, instance_of
-from sluice.api.lists import Cursor, paged, whole
+from sluice.api.lists import Cursor, WrittenMoment, paged, whole
 from sluice.api.problems import item_problem, problems
 from sluice.api.requests import about_run
 from sluice.contracts.api import (
@@ -39,7 +39,7 @@ from sluice.contracts.api import (
     RunStatus,
     RunView,
 )
-from sluice.contracts.base import Moment, Value
+from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput, SluiceError, first_problem
 from sluice.contracts.learning.passages import MarkedPassage
 from sluice.contracts.operations.corpora import BatchResult, BatchStatus
@@ -129,8 +129,8 @@ def recent(
     status: RunStatus | None = None,
     kind: RunKind | None = None,
     owner: str | None = None,
-    since: Annotated[Moment | None, Query(description="Created then or later")] = None,
-    until: Annotated[Moment | None, Query(description="Created before")] = None,
+    since: Annotated[WrittenMoment | None, Query(description="Created then or later")] = None,
+    until: Annotated[WrittenMoment | None, Query(description="Created before")] = None,
     q: Annotated[str | None, Query(min_length=2, max_length=200, description="Text in the question")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     cursor: Cursor = None,

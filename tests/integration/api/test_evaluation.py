@@ -59,4 +59,7 @@ def test_the_figures_are_there_by_plan_profile_and_model(http: TestClient, run_i
     assert http.get("/v1/evaluation", params={"by": "model", "profile": "default"}).json()["total"]["runs"] == 1
     assert http.get("/v1/evaluation", params={"profile": "other"}).json()["rows"] == []
     assert http.get("/v1/evaluation", params={"since": "2999-01-01T00:00:00Z"}).json()["rows"] == []
+    for wrong in ("0", "1e9", "2026-01-31", "2026-01-31T12:00:00"):
+        refused = http.get("/v1/evaluation", params={"since": wrong})
+        assert (refused.status_code, refused.json()["errors"][0]["parameter"]) == (422, "since"), wrong
     assert http.get("/v1/evaluation", params={"by": "mood"}).status_code == 422
