@@ -21,13 +21,16 @@ from sluice.contracts.event import Queue
 from sluice.contracts.ingest import HostView
 from sluice.contracts.learning import control
 from sluice.contracts.operations.dead_letters import OperatorAction
+from sluice.contracts.operations.overview import Overview, Scaled, ScaleRequest
 from sluice.otel.metrics import negotiate_metrics
 from sluice.workers.service.instance import MOST_DAYS, NEEDED, check_health
 from sluice.workers.service.learning.control import AbReport, lift_defence, list_defences, pin_defence
 from sluice.workers.service.learning.evaluation import By, Evaluation, Rebuilt, evaluate
+from sluice.workers.service.operate.overview import look, scale
 from sluice.workers.service.runs import GateProfile, list_profiles
 
 health = APIRouter(tags=["operations"])
+overview = APIRouter(prefix="/v1/overview", tags=["operations"])
 stages = APIRouter(prefix="/v1/stages", tags=["stages"])
 crawled = APIRouter(prefix="/v1/hosts", tags=["hosts"])
 flags = APIRouter(prefix="/v1/flags", tags=["flags"])
@@ -35,7 +38,7 @@ outcomes = APIRouter(prefix="/v1/evaluation", tags=["evaluation"])
 defences = APIRouter(prefix="/v1/defences", tags=["defences"])
 profiles = APIRouter(prefix="/v1/profiles", tags=["profiles"])
 rollouts = APIRouter(prefix="/v1/rollouts", tags=["rollouts"])
-ROUTERS = (defences, flags, outcomes, profiles, rollouts, stages, crawled, health)
+ROUTERS = (defences, flags, outcomes, profiles, rollouts, stages, crawled, overview, health)
 
 HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
     **problems(),
@@ -82,6 +85,12 @@ def metrics(request: Request, _caller: InstanceOperator) -> Response:
     return Response(shown, media_type=content_type)
 
 
+@overview.get("", name="overview", responses=problems(503), summary="An instance at a glance")
+def glance(request: Request, _operator: InstanceOperator) -> Overview:
+    """Return stages with their pools and their last hour, health, dead letters, spending and the oldest open runs."""
+    return look(instance_of(request).context)
+
+
 @stages.get("", name="every", responses=problems(503), summary="Every stage: what waits, and whether it is paused")
 def every_stage(request: Request, _operator: InstanceOperator) -> Page[StageView]:
     """Return the stages in the order of the pipeline."""
@@ -107,6 +116,12 @@ def resume(request: Request, stage: Queue, operator: InstanceOperator) -> Page[S
     ledger = instance_of(request).context.ledger
     ledger.resume(stage, operator=operator.owner)
     return whole(ledger.stages())
+
+
+@stages.post("/{stage}/scale", responses=problems(503, 507), summary="Resize the pool of a stage while it runs")
+def resize(request: Request, stage: Queue, body: ScaleRequest, operator: InstanceOperator) -> Scaled:
+    """Record how many events of the stage to handle at once; it outlives a restart. Recorded with who, when and why."""
+    return scale(instance_of(request).context, stage, body, operator.owner)
 
 
 @crawled.get("", name="every", responses=problems(503), summary="What the crawl did to each host")

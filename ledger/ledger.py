@@ -57,6 +57,7 @@ from sluice.ledger.learning.controls import Configurations, Defences, Rollouts
 from sluice.ledger.learning.flags import Flags
 from sluice.ledger.learning.outcomes import Outcomes
 from sluice.ledger.learning.passage_marks import PassageMarks
+from sluice.ledger.overview import Glances, PoolSizes
 from sluice.ledger.reader import LedgerReader, RunSummary
 from sluice.ledger.runs import CreatedRun, NewRun
 from sluice.ledger.schedules import Schedules
@@ -115,6 +116,8 @@ class Ledger(LedgerReader):
         self.graph = Graphs(self.database, clock)
         self.webhooks = Webhooks(self.database, clock)
         self.schedules = Schedules(self.database, clock)
+        self.pool_sizes = PoolSizes(self.database, clock)
+        self.glances = Glances(self.database, clock)
         with self.database.installing() as connection:
             install(connection)
 

@@ -18,7 +18,8 @@ from sluice.contracts.index import AnswerReady, AnswerStale
 from sluice.contracts.ingest import CrawlDirected, PageCrawled
 from sluice.ledger.audit import LET_GO
 from sluice.ledger.database import Database
-from sluice.ledger.events import reservations, stages
+from sluice.ledger.events import attempts, reservations, stages
+from sluice.ledger.events.attempts import Attempt
 from sluice.ledger.events.finish import gaps_of
 from sluice.ledger.events.outbox import TAKEN, WakeUp
 from sluice.ledger.events.stages import Pause
@@ -246,6 +247,11 @@ class LedgerReader:
             event.body.unarchived_by or "" if isinstance(event.body, PageCrawled) else event.id
             for event in map(decode, payloads)
         )
+
+    def attempts(self, run_id: str, most: int = 10_000) -> Sequence[Attempt]:
+        """Return the attempts on the run's events, by event and epoch; see `events.attempts` for what is kept."""
+        with self.database.reading() as connection:
+            return attempts.of_run(connection, run_id, most)
 
     def written_offsets(self) -> dict[str, int]:
         """Return the journal offset that runs have reached in each corpus, since an operator last let one go."""

@@ -29,7 +29,7 @@ from sluice.ledger.events.reservations import today
 from sluice.ledger.learning.outcome_rows import drop_outcome
 from sluice.ledger.learning.passage_marks import drop_marks
 from sluice.ledger.runs import take
-from sluice.ledger.schema.tables import IS_OPEN, UNITS, dead_letter_payloads, dead_letters, events, pages, runs
+from sluice.ledger.schema.tables import IS_OPEN, UNITS, attempts, dead_letter_payloads, dead_letters, events, pages, runs
 from sluice.ledger.schema.tables import days as days_table
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.citations import drop_citations
@@ -72,6 +72,12 @@ _NEXT_RUNS = (
 _STILL_PRUNABLE = select(runs.c.run_id).where(runs.c.run_id == bindparam("of_run"), _PRUNABLE)
 _SOME_EVENTS = select(events.c.seq).where(events.c.run_id == bindparam("of_run")).limit(bindparam("most"))
 _DROP_EVENTS = delete(events).where(events.c.seq.in_(_SOME_EVENTS))
+_SOME_ATTEMPTS = (
+    select(attempts.c.event_id, attempts.c.epoch).where(attempts.c.run_id == bindparam("of_run")).limit(bindparam("most"))
+)
+_DROP_ATTEMPTS = delete(attempts).where(
+    attempts.c.run_id == bindparam("of_run"), tuple_(attempts.c.event_id, attempts.c.epoch).in_(_SOME_ATTEMPTS)
+)
 _LETTERS_OF_RUN = select(dead_letters.c.id).where(dead_letters.c.run_id == bindparam("of_run"))
 _IS_LONE = or_(dead_letters.c.run_id.is_(None), ~exists().where(runs.c.run_id == dead_letters.c.run_id))
 _IS_DONE_WITH = and_(dead_letters.c.status != "parked", dead_letters.c.last_seen < _BEFORE, _IS_LONE)
@@ -151,11 +157,16 @@ class Pruning(LedgerPart):
 
 def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tuple[Pruned, list[str]]:
     """Remove as many of the runs as one transaction may; return the counts and the runs left over."""
-    removed = Pruned()
+    removed, attempted = Pruned(), 0
     for done, run_id in enumerate(run_ids):
         if not _is_still_prunable(connection, run_id, moment):
             continue
-        room = MOST_ROWS - removed.events
+        room = MOST_ROWS - removed.events - attempted
+        dropped = connection.execute(_DROP_ATTEMPTS, {"of_run": run_id, "most": room}).rowcount
+        attempted += dropped
+        room -= dropped
+        if room == 0:
+            return removed, run_ids[done:]
         dropped = connection.execute(_DROP_EVENTS, {"of_run": run_id, "most": room}).rowcount
         removed.events += dropped
         if dropped == room:

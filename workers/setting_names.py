@@ -17,7 +17,10 @@ from sluice.graph.settings import problem_of_address
 
 PREFIX = "SLUICE_"
 UNKNOWN = "is no setting"
+SCALED_HERE = "SLUICE_SCALED_HERE"
+"""The variable by which a supervisor tells its processes the stages whose pools it resizes."""
 NO_SETTINGS = frozenset({"SLUICE_CONFIG", "SLUICE_API_KEY", "SLUICE_URL", "SLUICE_LIFELINE", "SLUICE_TEST_MODELS"})
+NO_SETTINGS |= {SCALED_HERE}
 """Variables of other uses: where the file is, a client's key, the supervisor's pipe, the tests' folder of models."""
 
 

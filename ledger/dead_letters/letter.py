@@ -29,6 +29,7 @@ from sluice.contracts.errors import MalformedEvent
 from sluice.contracts.event import Body, DeadLetter, DeadLetterReason, Event, Gap, GapFound, decode, new_event_id
 from sluice.contracts.operations.dead_letters import SkipReason
 from sluice.ledger.audit import record
+from sluice.ledger.events import attempts
 from sluice.ledger.events.outbox import Entry, take_turns, write
 from sluice.ledger.events.reservations import Balance, spend_in, today
 from sluice.ledger.runs import take
@@ -67,6 +68,8 @@ def park(
     else:
         connection.insert(dead_letters, letter | facts)
     note_parked(connection, run, {"kind": row.kind, **letter, **facts}, now)
+    why = f"{verdict.reason}: {facts['message']}"
+    attempts.end(connection, row.run_id, row.id, row.epoch, "died" if verdict.reason == "poison" else "parked", why, now)
     subject = row.kind if event is None else subject_of(event.body)
     gap = Gap(stage=row.queue, subject=subject, reason=verdict.reason, detail=facts["message"])
     return write(connection, run, [Entry(make(GapFound(gap=gap)))], now)

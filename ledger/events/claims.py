@@ -19,7 +19,7 @@ from sqlalchemy import Select, Update, bindparam, exists, func, literal_column, 
 from sluice.contracts.errors import Fenced, MalformedEvent
 from sluice.contracts.event import DeadLetter, Event, Queue, decode
 from sluice.ledger.dead_letters.letter import park
-from sluice.ledger.events import stages
+from sluice.ledger.events import attempts, stages
 from sluice.ledger.events.finish import close_if_done
 from sluice.ledger.events.outbox import ANSWERS, BULK, SERVED, SMALL, WakeUp, own_event, wake_ups_of
 from sluice.ledger.events.reservations import Balance
@@ -35,7 +35,8 @@ class Claim:
 
     `attempts` counts tries that ended in a retry, `deliveries` counts claims, this one included, and `deaths` the
     workers that died on it. `is_probe`: its stage is paused, and this event tests whether the stage works
-    again. `replay_traceparent` is the span of the operator who replayed it.
+    again. `replay_traceparent` is the span of the operator who replayed it. `waited_seconds` is the time for which it
+    was ready.
     """
 
     event: Event
@@ -46,6 +47,12 @@ class Claim:
     deaths: int = 0
     is_probe: bool = False
     replay_traceparent: str | None = None
+    waited_seconds: float = 0.0
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the event failed before, or a worker died on it."""
+        return bool(self.attempts or self.deaths)
 
 
 Held = AnyRow
@@ -57,6 +64,7 @@ class Taken:
     """A row of `events` that a worker holds and whose payload is not decoded yet."""
 
     row: AnyRow
+    waited_seconds: float
     is_probe: bool = False
 
 
@@ -101,6 +109,7 @@ def _claiming(candidates: Select[Any], *conditions: Any) -> Update:
             epoch=events.c.epoch + 1,
             deliveries=events.c.deliveries + 1,
             worker=bindparam("by_worker"),
+            ready_at=events.c.due_at,
             due_at=bindparam("until"),
         )
         .returning(*events.c)
@@ -184,10 +193,14 @@ def take_next(
     row = connection.execute(next_suspect, facts).first() if alone else None
     row = row or connection.execute(next_one, facts).first()
     if row is not None:
-        return Taken(row)
+        attempts.begin(connection, row, now)
+        return Taken(row, max(0.0, now - row.ready_at))
     if stages.let_probe_through(connection, stage, now, probe_seconds):
         row = connection.execute(_PROBE, facts).first() or connection.execute(_PROBE_SUSPECT, facts).first()
-        return NotClaimed("nothing_ready") if row is None else Taken(row, is_probe=True)
+        if row is None:
+            return NotClaimed("nothing_ready")
+        attempts.begin(connection, row, now)
+        return Taken(row, max(0.0, now - row.ready_at), is_probe=True)
     return NotClaimed("paused" if stages.is_paused(connection, stage) else "nothing_ready")
 
 
@@ -195,7 +208,8 @@ def claim_in(taken: Taken) -> Claim:
     """Decode a taken row's event into a claim. Raises `MalformedEvent` if that fails; the caller parks the event."""
     row = taken.row
     same = ("epoch", "worker", "attempts", "deliveries", "deaths", "replay_traceparent")
-    return Claim(decode(row.payload), is_probe=taken.is_probe, **{name: getattr(row, name) for name in same})
+    facts = {name: getattr(row, name) for name in same}
+    return Claim(decode(row.payload), is_probe=taken.is_probe, waited_seconds=taken.waited_seconds, **facts)
 
 
 def park_malformed(connection: Transaction, taken: Taken, error: MalformedEvent, now: float) -> NotClaimed:
@@ -206,6 +220,8 @@ def park_malformed(connection: Transaction, taken: Taken, error: MalformedEvent,
     if row is None:
         take(connection, taken.row.run_id, dead=-1)
         return NotClaimed("malformed")
+    if _has_failed(row):
+        attempts.count_retrying(connection, row.run_id, -1)
     return NotClaimed("malformed", tuple(_park(connection, run, row, DeadLetter("malformed", error), now)))
 
 
@@ -245,8 +261,21 @@ def free(
     if died and deaths >= max_deliveries:
         return wake_ups_of(_poison(connection, seen, held, now))
     facts = {**held, "moment": now, "of_queue": seen.queue, "at_priority": seen.priority}
-    freed = connection.execute(_FREE, facts).rowcount == 1
-    return [WakeUp(seen.queue, seen.id)] if freed else []
+    fails_first = died and not _has_failed(seen)
+    if fails_first:
+        attempts.count_retrying(connection, seen.run_id, 1)
+    if connection.execute(_FREE, facts).rowcount == 0:
+        if fails_first:
+            attempts.count_retrying(connection, seen.run_id, -1)
+        return []
+    why = None if not died else "its lease ran out" if math.isfinite(run_out_by) else "its worker died"
+    attempts.end(connection, seen.run_id, seen.id, seen.epoch, "died" if died else "released", why, now)
+    return [WakeUp(seen.queue, seen.id)]
+
+
+def _has_failed(row: AnyRow) -> bool:
+    """Return whether an event failed before, or a worker died on it."""
+    return bool(row.attempts or row.deaths)
 
 
 def _poison(connection: Transaction, seen: Held, held: Mapping[str, Any], now: float) -> list[Event]:
@@ -256,6 +285,8 @@ def _poison(connection: Transaction, seen: Held, held: Mapping[str, Any], now: f
         take(connection, seen.run_id, dead=-1)
         return []
     verdict = DeadLetter("poison", _WorkerDied(f"{row.deaths} workers died while they handled this event"))
+    if _has_failed(seen):
+        attempts.count_retrying(connection, seen.run_id, -1)
     return _park(connection, run, row, verdict, now)
 
 

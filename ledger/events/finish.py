@@ -23,6 +23,7 @@ from sluice.contracts.event import AFTERWARDS, Body, Event, Gap, GapFound, decod
 from sluice.contracts.gate import CoverageProbed
 from sluice.contracts.index import AnswerDirected, AnswerReady, RunFinished
 from sluice.contracts.ingest import FilesReceived, PageRead, PageUnchanged, SiteMapped
+from sluice.ledger.events import attempts
 from sluice.ledger.events.outbox import Entry, own_event, write
 from sluice.ledger.events.reservations import Balance, spend_in
 from sluice.ledger.learning.outcome_rows import note_finished
@@ -110,6 +111,9 @@ def cancel(connection: Transaction, run_id: str, now: float) -> tuple[bool, list
     for event in open_events:
         balance.free(event)
     connection.execute(_CANCEL, {"of_run": run_id, "moment": now})
+    attempts.end_all(connection, run_id, "cancelled", now)
+    if run.retrying:
+        attempts.count_retrying(connection, run_id, -run.retrying)
     emitted: list[Event] = []
     if run.status in UNFINISHED:
         emitted = finish(connection, run, "cancelled", partial(own_event, run, now=now), now)

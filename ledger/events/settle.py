@@ -16,6 +16,7 @@ from sluice.contracts.errors import Fenced
 from sluice.contracts.event import DeadLetter, Discard, Done, Event, GapFound, Outcome, Retry
 from sluice.contracts.gate import FeedbackGiven
 from sluice.ledger.dead_letters.letter import park
+from sluice.ledger.events import attempts
 from sluice.ledger.events.claims import MINE, Claim
 from sluice.ledger.events.finish import Maker, close_if_done
 from sluice.ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
@@ -127,6 +128,9 @@ def _done(
     facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": now, "because": why}
     row = _still_mine(connection.execute(_SETTLE, facts).first(), claim)
     balance.free(row)
+    _end(connection, claim, "settled" if why is None else "discarded", why, now)
+    if claim.has_failed:
+        attempts.count_retrying(connection, run.run_id, -1)
     if isinstance(claim.event.body, FeedbackGiven):
         note_feedback(connection, run.run_id, now)
     emitted = write(connection, run, entries, now, balance, cause_priority=row.priority)
@@ -139,8 +143,11 @@ def _wait(connection: Transaction, claim: Claim, outcome: Retry, now: float) -> 
     run = take(connection, claim.event.run_id, spend=outcome.spend) if outcome.spend != Spend() else None
     facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": due_at, "because": outcome.why}
     facts["counted"] = int(outcome.counts)
+    if outcome.counts and not claim.has_failed:
+        attempts.count_retrying(connection, claim.event.run_id, 1)
     if connection.execute(_WAIT, facts).rowcount == 0:
         raise _lost(claim)
+    _end(connection, claim, "retried", outcome.why, now)
     if run is not None:
         balance.carry_out(connection, run, now)
     return Settled()
@@ -151,6 +158,8 @@ def _dead(connection: Transaction, claim: Claim, verdict: DeadLetter, make: Make
     statement = _COUNT_ATTEMPT if verdict.reason == "exhausted" else _MINE_NOW
     found = connection.execute(statement, {"of_event": claim.event.id, "at_epoch": claim.epoch}).first()
     row = _still_mine(found, claim)
+    if claim.has_failed:
+        attempts.count_retrying(connection, run.run_id, -1)
     balance = Balance(spent=verdict.spend)
     emitted = park(connection, run, row, verdict, make, now, balance)
     return _closed(connection, run, emitted, make, now, balance)
@@ -169,6 +178,10 @@ def _closed(
     balance.carry_out(connection, run, now)
     finished = any(event.kind == "RunFinished" for event in closing)
     return Settled((*emitted, *closing), finished, dropped)
+
+
+def _end(connection: Transaction, claim: Claim, ending: attempts.Ending, why: str | None, now: float) -> None:
+    attempts.end(connection, claim.event.run_id, claim.event.id, claim.epoch, ending, why, now)
 
 
 def _still_mine(row: AnyRow | None, claim: Claim) -> AnyRow:

@@ -21,6 +21,7 @@ from sluice.contracts.learning.events import FlagChanged, PendingPurged
 from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.ledger.audit import ControlChange, actions_on, record_control
 from sluice.ledger.database import LedgerPart
+from sluice.ledger.events.attempts import count_retrying
 from sluice.ledger.events.finish import close_if_done
 from sluice.ledger.events.outbox import Entry, own_event, write
 from sluice.ledger.events.reservations import Balance
@@ -189,6 +190,8 @@ def _purged(connection: Transaction, name: FlagName, now: float) -> Purged:
             continue
         for row in cancelled:
             balance.free(row)
+        if failed := sum(bool(row.attempts or row.deaths) for row in cancelled):
+            count_retrying(connection, run_id, -failed)
         if balance.freed:
             connection.execute(_LET_GO, {"of_run": run_id})
         purged.event_ids += [row.id for row in cancelled]

@@ -136,6 +136,26 @@ def add_schedules(operations: Operations) -> None:
     _create(operations, tables.schedules)
 
 
+def add_console(operations: Operations) -> None:
+    """Create the tables of attempts, of what stages did, of wanted workers and of who is signed in; and the indexes by
+    which runs are listed. Attempts that were made before are not known."""
+    _create(operations, tables.attempts, tables.stage_minutes, tables.pool_sizes, tables.console_sessions)
+    connection = operations.get_bind()
+    operations.add_column("events", Column("ready_at", Float))
+    operations.add_column("runs", Column("retrying", BigInteger, nullable=False, server_default="0"))
+    failed = "FROM events WHERE due_at IS NOT NULL AND attempts + deaths > 0"
+    operations.execute(
+        f"UPDATE runs SET retrying = (SELECT count(*) {failed} AND events.run_id = runs.run_id)"  # noqa: S608
+        f" WHERE run_id IN (SELECT run_id {failed})"
+    )
+    new = {"runs_of_status", "runs_of_owner", "runs_of_corpus", "runs_retrying"}
+    new |= {"dead_letters_reasons", "operator_actions_backups"}
+    for table in (tables.runs, tables.dead_letters, tables.operator_actions):
+        for index in table.indexes:
+            if index.name in new:
+                index.create(connection)
+
+
 def _create(operations: Operations, *made: Table) -> None:
     metadata.create_all(operations.get_bind(), tables=made, checkfirst=False)
 
@@ -152,6 +172,7 @@ STEPS: dict[int, Callable[[Operations], None]] = {
     12: add_webhooks,
     13: add_passage_marks,
     14: add_schedules,
+    15: add_console,
 }
 """Steps by the version that each leads to, without a gap after `INITIAL_VERSION`."""
 

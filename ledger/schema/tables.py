@@ -121,6 +121,9 @@ _TYPES: dict[str, tuple[Any, str | None]] = {
 }
 """The type and the default of each word in `tables.toml`."""
 
+_BY_KEY = ("attempts", "stage_minutes", "graph_edges")
+"""Tables whose rows SQLite stores in the order of their key, without a row number: one tree to write to, not two."""
+
 metadata = MetaData()
 
 
@@ -157,7 +160,7 @@ def _tables() -> dict[str, Table]:
         indices = columns.pop("indices", {})
         parts = (column for names, kind in columns.items() for column in _columns(names, kind))
         made = (_index(*one) for one in indices.items())
-        Table(name, metadata, *parts, *made, implicit_returning=False, sqlite_with_rowid=name != "graph_edges")
+        Table(name, metadata, *parts, *made, implicit_returning=False, sqlite_with_rowid=name not in _BY_KEY)
     return dict(metadata.tables)
 
 
@@ -165,6 +168,10 @@ _TABLES = _tables()
 versions = _TABLES["schema_version"]
 runs = _TABLES["runs"]
 events = _TABLES["events"]
+attempts = _TABLES["attempts"]
+stage_minutes = _TABLES["stage_minutes"]
+pool_sizes = _TABLES["pool_sizes"]
+console_sessions = _TABLES["console_sessions"]
 pauses = _TABLES["pauses"]
 days = _TABLES["days"]
 dead_letters = _TABLES["dead_letters"]

@@ -14,7 +14,7 @@ from sluice.contracts.event import DeadLetter
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.schema.migrate import STEPS, schema_version
-from sluice.ledger.schema.tables import webhooks
+from sluice.ledger.schema.tables import api_keys, attempts, events, runs, webhooks
 from tests.support.ledger_story import Clock, Story, page
 from tests.support.repository import GOLDEN
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from alembic.operations import Operations
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
+NEW_COLUMNS = (api_keys.c.expires_at, events.c.ready_at, runs.c.retrying)
+"""Columns that today's code reads or writes as it works; that Sluice had none of them."""
 LATER_VERSION = schema_version() + 1
 
 
@@ -63,7 +65,9 @@ def fill(database: Database) -> None:
     with database.installing() as connection:
         install_initial_version(connection)
         webhooks.create(connection)  # today's code looks whom to tell; that Sluice told nobody
-        connection.execute(text("ALTER TABLE api_keys ADD COLUMN expires_at FLOAT"))
+        attempts.create(connection)
+        for column in NEW_COLUMNS:
+            connection.execute(text(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} FLOAT"))
     steps = dict(STEPS)
     STEPS.clear()  # as the Sluice that wrote it
     try:
@@ -78,4 +82,6 @@ def fill(database: Database) -> None:
         STEPS.update(steps)
     with database.installing() as connection:
         webhooks.drop(connection)
-        connection.execute(text("ALTER TABLE api_keys DROP COLUMN expires_at"))
+        attempts.drop(connection)
+        for column in NEW_COLUMNS:
+            connection.execute(text(f"ALTER TABLE {column.table.name} DROP COLUMN {column.name}"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import kombu
@@ -116,6 +116,11 @@ def kombu_transport() -> str:
 def pool_size(settings: Settings, stage: Queue) -> int:
     """Return how many events a pool of this stage handles at once."""
     return int(getattr(settings.pools, stage))
+
+
+def wanted_size(settings: Settings, stage: Queue, asked: Mapping[Queue, int]) -> int:
+    """Return how many events of this stage are to be handled at once: what operators asked for counts first."""
+    return asked.get(stage, pool_size(settings, stage))
 
 
 def processes_of(settings: Settings) -> dict[str, int]:

@@ -13,7 +13,7 @@ from sluice.contracts.api import Health, HealthCheck
 from sluice.contracts.errors import DiskFull, IdempotencyInProgress, SluiceError
 from sluice.graph.arm import DAMAGED
 from sluice.ingest.politeness.hosts import MOST_DAYS
-from sluice.workers.broker.celery_app import pool_size
+from sluice.workers.broker.celery_app import wanted_size
 from sluice.workers.broker.direct_query import QueryPool
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
@@ -146,7 +146,8 @@ def _disk(context: Context) -> HealthCheck:
 
 def _workers(context: Context) -> HealthCheck:
     present = context.transport.present_workers()
-    missing = [stage for stage, count in present.items() if count == 0 and pool_size(context.settings, stage) > 0]
+    asked = context.ledger.pool_sizes.all()
+    missing = [stage for stage, count in present.items() if not count and wanted_size(context.settings, stage, asked)]
     facts = dict(present) | {"at_once": context.transport.handled_at_once()}
     return HealthCheck(ok=not missing, detail=f"no worker for {', '.join(missing)}" if missing else "", facts=facts)
 

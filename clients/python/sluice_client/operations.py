@@ -722,6 +722,15 @@ class Operations:
     def resume_stage(self, stage: str) -> models.Page[models.StageView]:
         """Resume a paused stage. Needs an operator of all corpora."""
 
+    @request("POST /v1/stages/{stage}/scale", in_body=True, is_repeatable=True)
+    def scale_stage(self, stage: str, workers: int | None, *, note: str = "") -> models.Scaled:
+        """Set how many events of a stage to handle at once; None goes back to the settings. Needs an operator of all
+        corpora."""
+
+    @request("GET /v1/overview")
+    def overview(self) -> models.Overview:
+        """Return an instance at a glance. Needs an operator of all corpora."""
+
     @request("GET /v1/hosts")
     def hosts(self, days: int = 1, limit: int = 100) -> models.Page[models.HostView]:
         """List the crawl's requests to each host, the most requested first. Needs an operator of all corpora."""

@@ -355,11 +355,35 @@ class NodeView(Model):  # A node: `id` is its label and key, like `Symbol:python
     url: str | None = None
     title: str | None = None
 
+class OpenRun(Model):  # A run that is not finished.
+    run_id: str
+    kind: str
+    corpus: str
+    query: str | None = None
+    created_at: datetime
+    retrying: int = 0
+
 class OperatorAction(Model):  # An operator's action on a dead letter or a bulk replay.
     at: datetime
     operator: str
     action: str
     note: str
+
+class Overview(Model):  # The state of an instance
+    at: datetime
+    ok: bool
+    version: str
+    stages: list[StageNow]
+    checks: dict[str, HealthCheck]
+    open_breakers: list[str] = []
+    letters: dict[str, int]
+    letters_today: int = 0
+    oldest_runs: list[OpenRun] = []
+    spending: list[Spending] = []
+    generations: dict[str, str | None]
+    last_backup_at: datetime | None = None
+    last_backup: str | None = None
+    missing: list[str] = []
 
 class PastPayload(Model):  # A payload that an operator replaced at `at`.
     at: datetime
@@ -492,6 +516,12 @@ class RolloutStep(Model):  # One change of a rollout, to a new state and share
     status: Literal['shadow', 'canary', 'promoted', 'stopped'] | str
     share: float
 
+class Scaled(Model):  # What was recorded, and who brings it about.
+    stage: Literal['gate', 'search', 'crawl', 'chunk', 'embed', 'index', 'query', 'graph'] | str
+    workers_wanted: int
+    is_scaled_here: bool
+    how: str
+
 class Schedule(Model):  # A schedule with its request, and how it went last
     id: str
     name: str
@@ -521,6 +551,21 @@ class Selection(Model):  # A selection of documents: exactly one field is set.
     filters: Filters | None = None
     where: dict[str, Any] | None = None
     everything: Literal[True] | None = None
+
+class Spending(Model):  # What all runs of this UTC day used, against its ceiling; null: none.
+    unit: str
+    used: float
+    ceiling: float | None = None
+
+class StageMinute(Model):  # What a stage did in one minute
+    at: datetime
+    entered: int = 0
+    handled: int = 0
+    failed: int = 0
+    parked: int = 0
+    mean_wait_ms: float = 0.0
+    mean_work_ms: float = 0.0
+    longest_wait_ms: float = 0.0
 
 class StageVerdict(Model):  # The verdict on a stage, with its reason and figures. `sample_ratio_p` is of the numbers
     kind: Literal['promote', 'stop', 'continue', 'inconclusive'] | str
@@ -622,6 +667,12 @@ class QuarantinedText(QuarantinedChunk):  # A complete chunk
     text: str | None
     section_path: list[str] = []
     actions: list[OperatorAction] = []
+
+class StageNow(StageView):  # One stage, with its pool and its last hour.
+    workers: int
+    workers_wanted: int
+    is_scaled_here: bool
+    minutes: list[StageMinute] = []
 
 class WebhookMade(Webhook):  # A new webhook
     secret: str
