@@ -44,6 +44,8 @@ Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 UPLOADS, ARTEFACTS, TAR = "/v1/uploads", "/v1/artefacts", "application/x-tar"
 STREAMED = {UPLOADS: "multipart/form-data", ARTEFACTS: TAR}
 """The routes whose bodies are streamed to the disk, so that more of them may come, and the media type of each."""
+CONSOLE = "/console"
+"""The pages for people, which sign in by a session and check it themselves, before they read the form."""
 MCP = "/mcp"
 """The route that tells an agent itself of too many requests, by the tools' own errors."""
 OWN_SITES = frozenset({"same-origin", "none"})
@@ -61,11 +63,16 @@ async def caller_of(request: Request, credentials: Credentials = None) -> Caller
     """Identify the caller of a request, and count the request once. Raises `HTTPException` (401) if a key is needed and
     none, or an unknown one, is given; `Forbidden` if the `Host` header names another machine; `RateLimited`."""
     caller = await _caller_of(request, credentials)
+    await counted(request, caller)
+    return caller
+
+
+async def counted(request: Request, caller: Caller) -> None:
+    """Count the request once. Raises `RateLimited` if that is one too many of the caller."""
     if "rate" not in request.scope:
         rate = request.scope["rate"] = await instance_of(request).rates.count(caller)
         if rate and rate.retry_after_seconds:
             raise RateLimited(f"this key may send {rate.per_minute} requests a minute", rate.retry_after_seconds)
-    return caller
 
 
 async def _caller_of(request: Request, credentials: Credentials) -> Caller:
@@ -95,8 +102,7 @@ async def whole_caller_of(request: Request, credentials: Credentials = None) -> 
 def _identified(request: Request, credentials: Credentials) -> Caller:
     instance = instance_of(request)
     settings, keys = instance.settings, instance.keys
-    if is_loopback(settings.http_host) and not is_loopback(_host_of(request)):
-        raise Forbidden("the Host header does not name this machine")
+    require_own_host(request)
     is_of_this_machine = request.client is not None and is_loopback(request.client.host)
     if credentials and is_of_this_machine and LocalKey(settings.data_dir).is_it(credentials.credentials):
         return OWN_MACHINE
@@ -104,7 +110,7 @@ def _identified(request: Request, credentials: Credentials) -> Caller:
         key = keys.find(credentials.credentials)
         if key is None:
             raise _unauthorized("this API key is not known, was revoked or has expired")
-        return Caller(key.id, key.role, frozenset(key.corpora) or None, key.requests_per_minute)
+        return Caller.of(key)
     if not is_loopback(settings.http_host) or keys.needed(settings.require_api_key):
         raise _unauthorized("send an API key: Authorization: Bearer …")
     return OWN_MACHINE
@@ -131,6 +137,12 @@ InstanceOperator = Annotated[Caller, Depends(instance_operator_of)]
 WholeCaller = Annotated[Caller | None, Depends(whole_caller_of)]
 Corpus = Annotated[str, Query(pattern=rf"^{CORPUS_NAME.pattern}$")]
 Note = Annotated[str, Query(max_length=1_000, description="Why, for the record")]
+
+
+def require_own_host(request: Request) -> None:
+    """Raise `Forbidden` if an interface on loopback is called by another machine's name (DNS rebinding)."""
+    if is_loopback(instance_of(request).settings.http_host) and not is_loopback(_host_of(request)):
+        raise Forbidden("the Host header does not name this machine")
 
 
 def _host_of(request: Request) -> str:
@@ -165,8 +177,9 @@ class WritingDoor:
             detail, remedy = "a web page of another origin may not change anything here", "send it from a program"
             await problem(403, Forbidden.code, detail, remedy=remedy)(scope, receive, send)
             return
-        with suppress(*([RateLimited] if scope["path"] == MCP else [])):
-            await authenticated(request)
+        if not scope["path"].startswith(CONSOLE + "/"):
+            with suppress(*([RateLimited] if scope["path"] == MCP else [])):
+                await authenticated(request)
         received, streamed = 0, STREAMED.get(scope["path"]) if scope["method"] == "POST" else None
         most = self._most_upload_bytes if streamed else self._most_body_bytes
         too_large = HTTPException(413, f"a body has at most {most} bytes: send fewer at once")

@@ -7,7 +7,7 @@ import inspect
 import sys
 import tomllib
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from importlib.metadata import version
 from importlib.resources import files
@@ -22,6 +22,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
 from sluice.api import (
+    console,
     corpora,
     crawling,
     dead_letters,
@@ -36,7 +37,7 @@ from sluice.api import (
     webhooks,
 )
 from sluice.api.access import MCP, WritingDoor
-from sluice.api.connections import BoundedConnection
+from sluice.api.connections import BoundedConnection, Server
 from sluice.api.manual import manual
 from sluice.api.mcp import Door
 from sluice.api.requests import REQUEST_ID, RUN, Observed
@@ -64,6 +65,8 @@ SERVED_BY: dict[str, Any] = {
     "timeout_graceful_shutdown": 10,
 }
 """Options of the HTTP server."""
+NOT_STARTED = 3
+"""Exit code of a server that could not start, as uvicorn's own."""
 CORS: dict[str, Any] = {
     "allow_methods": ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"),
     "allow_headers": ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", REQUEST_ID, "traceparent"),
@@ -110,7 +113,7 @@ def make_api(settings: Settings) -> FastAPI:
     if settings.cors_origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **CORS)
     app.add_middleware(Observed)
-    routers = [manual, *(router for module in PARTS for router in module.ROUTERS)]
+    routers = [manual, *(router for module in PARTS for router in module.ROUTERS), *console.ROUTERS]
     for router in routers:
         app.include_router(router)
     app.state.routes = [
@@ -225,4 +228,9 @@ def serve(settings: Settings) -> None:
     require_free_port(settings.http_host, settings.http_port)
     require_key_beyond_loopback(settings)
     uploads.spool_to(settings.data_dir / uploads.FOLDER)
-    uvicorn.run(make_api(settings), host=settings.http_host, port=settings.http_port, **SERVED_BY)
+    api = make_api(settings)
+    server = Server(api, uvicorn.Config(api, host=settings.http_host, port=settings.http_port, **SERVED_BY))
+    with suppress(KeyboardInterrupt):
+        server.run()
+    if not server.started:
+        sys.exit(NOT_STARTED)

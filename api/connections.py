@@ -7,13 +7,30 @@ issues 157 and 1684). A refusal has the shape of every other error and closes th
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections import defaultdict
 
+import uvicorn
+from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sluice.api.problems import problem
 from sluice.otel import metrics
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, whose streams end as soon as it is told to stop: it would wait for them else."""
+
+    def __init__(self, api: FastAPI, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._api = api
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop: wake who waits for news, so that streams end, and then do as uvicorn does."""
+        self._api.state.instance.announcements.end_waiting()
+        await super().shutdown(sockets)
+
 
 MOST_HEAD_BYTES = 81_920
 """Largest head: the longest URL that httptools reads (65,535 bytes), and 16 KB for its fields."""

@@ -155,7 +155,7 @@ def history(request: Request, name: str, operator: Operator) -> Page[OperatorAct
 @flags.put("/{name}", responses=problems(404, 409, 503), summary="Switch a flag on or off")
 def put(request: Request, name: str, body: control.FlagRequest, operator: Operator) -> control.FlagResult:
     """Change a flag; takes effect within a second, everywhere. Off for search or crawl cancels what waits for it."""
-    return about_run(request, instance_of(request).flags.change(name, body.action, operator, body.note))
+    return about_run(request, instance_of(request).flags.change(name, body.action, operator, body.note, body.share))
 
 
 @flags.delete("/{name}", responses=problems(404, 503), summary="Take back what is stored of a flag")

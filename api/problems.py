@@ -169,8 +169,13 @@ async def item_problem(request: Request, error: errors.SluiceError) -> tuple[int
     return response.status_code, json.loads(bytes(response.body))
 
 
+def status_of(error: Exception) -> int:
+    """Return the status that an error of the tree is answered with."""
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
 async def _from_error(request: Request, error: Exception) -> Response:
-    status = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    status = status_of(error)
     code = getattr(error, "code", "error")
     match error:
         case errors.InvalidInput():

@@ -14,13 +14,14 @@ from typing import TypeVar
 import structlog
 from fastapi import Request
 from opentelemetry.trace import Span
-from starlette.datastructures import Headers, MutableHeaders
+from opentelemetry.util.types import AttributeValue
+from starlette.datastructures import URL, Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
 from sluice.api.problems import request_id
 from sluice.otel import metrics
-from sluice.otel.context import current_traceparent, span
+from sluice.otel.context import current_traceparent, mark_failed, span
 from sluice.otel.spans import RUN_ID
 from sluice.workers.service.rate_limits import Rate
 
@@ -58,7 +59,11 @@ class Observed:
         given, traceparent = headers.get(REQUEST_ID, ""), headers.get("traceparent")
         request_id.set(given if SANE_ID.fullmatch(given) else secrets.token_hex(16))
         is_traced = method not in READING or traceparent
-        traced = span(f"{method} unmatched", traceparent=traceparent, kind="server") if is_traced else nullcontext()
+        traced = (
+            span(f"{method} unmatched", traceparent=traceparent, kind="server", attributes=_asked(scope, headers))
+            if is_traced
+            else nullcontext()
+        )
         with bound_contextvars(request_id=request_id.get()), traced as begun:
             scope = {**scope, "method": "GET" if method == "HEAD" else method}  # a copy: the server reads its own
             exchange = _Exchange(scope, method, send, begun)
@@ -67,6 +72,21 @@ class Observed:
             except Exception:
                 exchange.tell(500)
                 raise
+
+
+def _asked(scope: Scope, headers: Headers) -> dict[str, AttributeValue | None]:
+    """Return what OpenTelemetry's conventions (HTTP servers) ask of a request's span, but its query."""
+    url = URL(scope=scope)
+    return {
+        "http.request.method": scope["method"],
+        "url.scheme": url.scheme,
+        "url.path": url.path,
+        "server.address": url.hostname,
+        "server.port": url.port,
+        "client.address": (scope.get("client") or (None,))[0],
+        "network.protocol.version": scope.get("http_version"),
+        "user_agent.original": headers.get("user-agent"),
+    }
 
 
 class _Exchange:
@@ -120,7 +140,7 @@ class _Exchange:
         route = getattr(self._scope.get("route"), "path", "unmatched")
         labels = (route, self._method, str(status))
         metrics.HTTP_REQUESTS.labels(*labels).inc()
-        metrics.HTTP_REQUEST_SECONDS.labels(*labels).observe(seconds)
+        metrics.HTTP_REQUEST_SECONDS.labels(*labels).observe(seconds, metrics.current_exemplar(self._run_id))
         facts = {"method": self._method, "route": route, "status": status, "milliseconds": round(1_000 * seconds, 1)}
         caller = self._scope.get("caller")
         named = {"run_id": self._run_id, "caller": caller.owner if caller else None}
@@ -128,7 +148,10 @@ class _Exchange:
         if self._span:
             self._span.update_name(f"{self._method} {route}")
             self._span.set_attributes(
-                {"http.request.method": self._method, "http.route": route, "http.response.status_code": status}
+                {"http.route": route, "http.response.status_code": status}
                 | ({RUN_ID: self._run_id} if self._run_id else {})
+                | ({"error.type": str(status)} if status >= 500 else {})
             )
+            if status >= 500:
+                mark_failed(self._span, f"answered {status}")
         return seconds

@@ -43,6 +43,7 @@ from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput, SluiceError, first_problem
 from sluice.contracts.learning.passages import MarkedPassage
 from sluice.contracts.operations.corpora import BatchResult, BatchStatus
+from sluice.contracts.operations.timeline import Timeline
 from sluice.contracts.retrieval import JoinedRetrieval, Retrieval, RetrievalStats
 from sluice.otel.context import current_traceparent
 from sluice.workers.service import runs as service
@@ -156,15 +157,15 @@ def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     return instance.runs.one(run_id, caller)
 
 
-@runs.get("/runs/{run_id}/trace", responses=problems(404, 503), summary="The steps of a run, with their times")
-def trace(request: Request, run_id: str, caller: AnyCaller) -> service.RunTrace:
-    """Return the locally stored spans as a tree. Operators of all corpora may also name a trace by 32 hex digits."""
+@runs.get("/runs/{run_id}/trace", responses=problems(404, 503), summary="Where the time of a run went")
+def trace(request: Request, run_id: str, caller: AnyCaller) -> Timeline:
+    """Return the run's steps with their waits by name, and one line that sums them up. Operators of all corpora may also
+    name a trace by 32 hex digits: the first run of it is shown."""
     instance = instance_of(request)
     if service.TRACE_ID.fullmatch(run_id):
         caller.may_operate_instance()
-    else:
-        instance.runs.one(run_id, caller)
-    return service.read_trace(instance.context, run_id)
+        run_id = service.run_of_trace(instance.context, run_id)
+    return about_run(request, service.read_trace(instance.context, run_id, caller))
 
 
 @runs.get("/runs/{run_id}/explanation", responses=problems(404, 503), summary="Why the gate decided so")
@@ -281,7 +282,7 @@ async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> 
             if not found and not has_ended and await run_in_threadpool(ledger.status_of, run_id) in ENDED:
                 has_ended = True
                 continue  # its last events may have come between the two reads
-            if has_ended and not follow and len(found) < EVENTS_AT_ONCE:
+            if instance.announcements.is_ending or (has_ended and not follow and len(found) < EVENTS_AT_ONCE):
                 return
             pause = service.PATIENCE_SECONDS if found else min(2 * pause, service.LONGEST_PATIENCE_SECONDS)
             if found:
@@ -301,7 +302,7 @@ async def _part(request: Request, run_id: str, seen: int, wait: float, *, follow
         while True:
             is_ended = await run_in_threadpool(ledger.status_of, run_id) in ENDED  # first: its end is an event too
             found = await run_in_threadpool(ledger.events_after, run_id, seen, EVENTS_AT_ONCE)
-            left = deadline - time.monotonic()
+            left = 0.0 if instance.announcements.is_ending else deadline - time.monotonic()
             if found or (is_ended and not follow) or left <= 0 or await request.is_disconnected():
                 told = tuple(event for _, event in found)
                 last = found[-1][0] if found else seen
@@ -319,7 +320,7 @@ async def finished(request: Request, run_id: str, seconds: float) -> RunView | N
         while time.monotonic() < deadline:
             if ended := await run_in_threadpool(instance.runs.ended, run_id):
                 return ended
-            if await request.is_disconnected():
+            if instance.announcements.is_ending or await request.is_disconnected():
                 return None
             await service.news_or_patience(news, min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(2 * pause, service.LONGEST_PATIENCE_SECONDS)

@@ -38,9 +38,10 @@ _MOST_COLUMNS = 100_000
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def print_json(value: Any) -> None:
-    """Print one JSON value."""
-    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, indent=2, default=str) + "\n")
+def print_json(value: Any, indent: int | None = 2) -> None:
+    """Print one JSON value; on one line if `indent` is None."""
+    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, indent=indent, default=str) + "\n")
+    sys.stdout.flush()
 
 
 def say(text: object) -> None:

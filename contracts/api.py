@@ -250,6 +250,8 @@ class RunView(Value):
     answer: Answer | None = None
     prompt: Prompt = ()
     missing: tuple[Gap, ...] = ()
+    mended: Annotated[tuple[Gap, ...], Field(exclude_if=is_empty)] = ()
+    """What it lacked until a dead letter was replayed with success."""
     spend: Spend = Spend()
     open_events: int = 0
     settled_events: int = 0

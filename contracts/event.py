@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, SerializeAsAny, ValidationError, create_model
 from pydantic_core import from_json
@@ -197,6 +197,13 @@ class Next:
     reserve: Spend | None = None
 
 
+class Waited(NamedTuple):
+    """How long a handler waited for its turn at something outside, and for what."""
+
+    seconds: float
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """The event was handled. `emits` become events, `gaps` are the missing parts with reasons."""
@@ -204,6 +211,7 @@ class Done:
     emits: tuple[Next, ...] = ()
     gaps: tuple[Gap, ...] = ()
     spend: Spend = field(default_factory=Spend)
+    waited: Waited | None = None
 
 
 @dataclass(frozen=True, slots=True)

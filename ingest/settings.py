@@ -32,6 +32,9 @@ class EgressSettings(Value):
 
     Before there were purposes an entry held for all of them. An old one for `search.searxng_url` or `rerank.url` is an
     error that names the new entry; if pages too may reach that address, it takes two entries."""
+    allow_services: tuple[str, ...] = ()
+    """Entries as in `allow`, of services that come with the deployment. `compose.yaml` names its SearXNG here, so that
+    `allow` adds to it."""
     allow_domains: tuple[str, ...] = ()
     """If not empty, only these domains (and their subdomains) may be reached."""
     deny_domains: tuple[str, ...] = ()
@@ -53,7 +56,7 @@ class EgressSettings(Value):
     """A proxy of the owner's network for all traffic, `http://user:password@proxy.corp:3128`. It receives the address
     that was checked, never a name."""
 
-    @field_validator("allow")
+    @field_validator("allow", "allow_services")
     @classmethod
     def _entries_are_whole(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
         for entry in entries:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from sluice.contracts.errors import Conflict
 from sluice.contracts.event import Body, new_run_id
@@ -27,12 +27,14 @@ from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.finish import finish
 from sluice.ledger.events.outbox import Entry, own_event, write
 from sluice.ledger.runs import CreatedRun, NewRun, create, take
-from sluice.ledger.schema.tables import AnyRow, api_keys, moment, operator_actions, perhaps_moment
+from sluice.ledger.schema.tables import AnyRow, api_keys, console_sessions, moment, operator_actions, perhaps_moment
 from sluice.ledger.transaction import Transaction
 from sluice.otel.context import current_traceparent
 
 SLUICE = "sluice"
 """The operator of actions that Sluice takes by itself."""
+PRUNED_SUBJECT = "ledger"
+"""Subject of the actions that remove old runs."""
 LET_GO = "let_go"
 """Action on a corpus whose lost records an operator gives up."""
 
@@ -184,3 +186,48 @@ def _record(row: AnyRow) -> KeyRecord:
         expires_at=perhaps_moment(row.expires_at),
         requests_per_minute=row.requests_per_minute,
     )
+
+
+_SESSION = (
+    select(api_keys, console_sessions.c.seen_at, console_sessions.c.expires_at.label("ends_at"))
+    .join(api_keys, api_keys.c.id == console_sessions.c.key_id)
+    .where(console_sessions.c.hash == bindparam("of_session"))
+)
+_PAST_SESSIONS = delete(console_sessions).where(console_sessions.c.expires_at <= bindparam("moment"))
+SEEN_EVERY_SECONDS = 60.0
+"""How exactly it is known when a session was last used: each look would be a write else."""
+
+
+class ConsoleTable(LedgerPart):
+    """Sessions of the console, under the hash of their secret; and what was looked at there."""
+
+    def begin(self, session_hash: str, key_id: str, seconds: float) -> None:
+        """Record a session of a key, which ends after `seconds` at the latest. Sessions that are past go."""
+        now = self._clock()
+        times = {"made_at": now, "seen_at": now, "expires_at": now + seconds}
+        with self._database.writing() as connection:
+            connection.execute(_PAST_SESSIONS, {"moment": now})
+            connection.insert(console_sessions, {"hash": session_hash, "key_id": key_id, **times})
+            record(connection, now, key_id, "signed_in", [f"key:{key_id}"])
+
+    def find(self, session_hash: str, idle_seconds: float) -> KeyRecord | None:
+        """Return the key of a session that goes on: neither it nor its key has ended, and it was used lately."""
+        row, now = self._database.read(_SESSION, {"of_session": session_hash}).first(), self._clock()
+        if row is None or now >= min(row.ends_at, row.seen_at + idle_seconds):
+            return None
+        if now - row.seen_at > SEEN_EVERY_SECONDS:
+            with self._database.holding() as connection:
+                connection.update(console_sessions, {"hash": session_hash}, {"seen_at": now})
+        key = _record(row)
+        return key if key.is_in_force(moment(now)) else None
+
+    def end(self, session_hash: str, key_id: str) -> None:
+        """End a session."""
+        with self._database.writing() as connection:
+            if connection.delete(console_sessions, {"hash": session_hash}):
+                record(connection, self._clock(), key_id, "signed_out", [f"key:{key_id}"])
+
+    def looked(self, operator: str, action: str, subject: str) -> None:
+        """Record that an operator looked at something that is shown to few."""
+        with self._database.writing() as connection:
+            record(connection, self._clock(), operator, action, [subject])

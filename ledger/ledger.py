@@ -38,11 +38,11 @@ from typing import Any
 
 from sqlalchemy import bindparam, or_, update
 
-from sluice.contracts.errors import MalformedEvent, NotFound
+from sluice.contracts.errors import Conflict, MalformedEvent, NotFound
 from sluice.contracts.event import Event, Next, Outcome, Queue
 from sluice.contracts.index import AnswerStale, StaleCitation
 from sluice.ledger import runs
-from sluice.ledger.audit import LET_GO, KeysTable, record
+from sluice.ledger.audit import LET_GO, ConsoleTable, KeysTable, record
 from sluice.ledger.corpora import Corpora
 from sluice.ledger.database import Database
 from sluice.ledger.dead_letters.bulk_replay import Replays
@@ -103,6 +103,7 @@ class Ledger(LedgerReader):
         self.dead_letters = DeadLetters(self.database, clock)
         self.replays = Replays(self.database, clock)
         self.keys = KeysTable(self.database, clock)
+        self.console = ConsoleTable(self.database, clock)
         self.quarantine = Quarantine(self.database, clock)
         self.forgotten = Forgotten(self.database, clock)
         self.corpora = Corpora(self.database, clock)
@@ -298,6 +299,11 @@ class Ledger(LedgerReader):
         with self.database.writing() as connection:
             return stages.resume(connection, stage, self.clock(), operator=operator)
 
+    def note_workers(self, stage: Queue, are_there: bool, at: float) -> bool:
+        """Record that the stage has no worker since `at`, or has one again; False when nothing changed."""
+        with self.database.writing() as connection:
+            return stages.note_workers(connection, stage, are_there, at)
+
     # -- citations
 
     def uncheck_citations(self, corpus: str, document_ids: Sequence[str], journal_offset: int) -> bool:
@@ -356,6 +362,11 @@ class Ledger(LedgerReader):
                 return True
             facts = {"of_name": name, "by_holder": holder, "moment": now, "up_to": now + seconds}
             return connection.execute(_RENEW, facts).rowcount == 1
+
+    def require_no_backup(self, what: str) -> None:
+        """Raise `Conflict` while a backup is being taken; `what` has to wait."""
+        if self.is_backed_up_now():
+            raise Conflict(f"a backup is being taken, and {what} would remove what it is to hold: wait for its end")
 
     def give_up_lease(self, name: str, holder: str) -> None:
         """End a lease before its time."""

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, exists, func, or_, select
+from sqlalchemy import bindparam, exists, func, literal_column, or_, select
 
 from sluice.contracts.api import ENDED, RunKind, RunStatus, RunView, StageView
 from sluice.contracts.budget import Ceilings, Spend
-from sluice.contracts.event import QUEUES, Event, Queue, decode
+from sluice.contracts.errors import NotFound
+from sluice.contracts.event import QUEUES, Event, Queue, decode, made_at
 from sluice.contracts.gate import Decision, GateDecided
 from sluice.contracts.index import AnswerReady, AnswerStale
 from sluice.contracts.ingest import CrawlDirected, PageCrawled
-from sluice.ledger.audit import LET_GO
+from sluice.ledger.audit import LET_GO, PRUNED_SUBJECT
 from sluice.ledger.database import Database
 from sluice.ledger.events import attempts, reservations, stages
 from sluice.ledger.events.attempts import Attempt
-from sluice.ledger.events.finish import gaps_of
+from sluice.ledger.events.finish import sorted_gaps
 from sluice.ledger.events.outbox import TAKEN, WakeUp
 from sluice.ledger.events.stages import Pause
 from sluice.ledger.schema.tables import (
@@ -30,12 +33,14 @@ from sluice.ledger.schema.tables import (
     conditions_on,
     dead_letters,
     events,
+    leases,
     moment,
     operator_actions,
     perhaps_moment,
     runs,
     storable,
 )
+from sluice.ledger.timeline.record import RunRecord, read_record
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.blobs import Place, references
 
@@ -101,6 +106,17 @@ _OPEN_BY_QUEUE = (
 )
 _PARKED = exists().where(dead_letters.c.event_id == events.c.id, dead_letters.c.status == "parked")
 _UNREAD = _PAYLOADS.where(events.c.kind.in_((CrawlDirected.kind, PageCrawled.kind)), or_(IS_OPEN, _PARKED))
+BACKUP_LEASE = "backup"
+"""Lease of the backup that is being taken: what it is to hold must not go meanwhile."""
+_BACKUP = select(leases.c.until).where(leases.c.name == BACKUP_LEASE, leases.c.until > bindparam("moment"))
+_LAST_BACKUP = (
+    select(operator_actions.c.at)
+    .where(
+        operator_actions.c.action == literal_column("'backup'"), operator_actions.c.note.startswith(bindparam("told"))
+    )
+    .order_by(operator_actions.c.seq.desc())
+    .limit(1)
+)
 _EVENT = select(events.c.payload, events.c.status).where(events.c.id == bindparam("of_event"))
 _DEPTHS = (
     select(events.c.queue, events.c.status, func.count().label("how_many"), func.min(events.c.due_at).label("oldest"))
@@ -112,6 +128,11 @@ _BACKLOGS = (
     .where(events.c.status == "ready", events.c.due_at >= 0)
     .group_by(events.c.queue)
 )
+_PRUNINGS = (
+    select(operator_actions)
+    .where(operator_actions.c.subject == PRUNED_SUBJECT, operator_actions.c.action == "prune")
+    .order_by(operator_actions.c.seq)
+)
 _IN_QUEUE = (IS_READY, events.c.queue == bindparam("of_queue"))
 _NEXT_READY = (
     select(events.c.id)
@@ -122,6 +143,11 @@ _NEXT_READY = (
 _LANE_READY = select(func.count()).where(
     *_IN_QUEUE, events.c.priority == bindparam("at_priority"), events.c.lane == bindparam("of_lane")
 )
+
+
+def is_backed_up_now(database: Database) -> bool:
+    """Return whether the lease of a backup is held."""
+    return database.read(_BACKUP, {"moment": time.time()}).first() is not None
 
 
 class LedgerReader:
@@ -137,8 +163,8 @@ class LedgerReader:
     # -- runs and their events
 
     def run(self, run_id: str) -> RunView:
-        """Return everything about a run."""
-        with self.database.reading() as connection:
+        """Return everything about a run. Raises `NotFound`, which says when the run was pruned if it was."""
+        with self.database.reading() as connection, _saying_when_pruned(connection, run_id):
             return _view(connection, run_id)
 
     def ended_run(self, run_id: str) -> RunView | None:
@@ -253,6 +279,11 @@ class LedgerReader:
         with self.database.reading() as connection:
             return attempts.of_run(connection, run_id, most)
 
+    def run_record(self, run_id: str) -> RunRecord:
+        """Return what is known of a run's time. Raises `NotFound`, which says when the run was pruned if it was."""
+        with self.database.reading() as connection, _saying_when_pruned(connection, run_id):
+            return read_record(connection, run_id, self.clock())
+
     def written_offsets(self) -> dict[str, int]:
         """Return the journal offset that runs have reached in each corpus, since an operator last let one go."""
         return {row.corpus: row.reached for row in self.database.read(_WRITTEN)}
@@ -270,6 +301,14 @@ class LedgerReader:
         """Return the SHA-256s (hexadecimal) that the next `most` rows refer to, and the next place; None at the end."""
         with self.database.reading() as connection:
             return references(connection, place, most)
+
+    def is_backed_up_now(self) -> bool:
+        """Return whether a backup is being taken: then nothing may be removed that the ledger refers to."""
+        return is_backed_up_now(self.database)
+
+    def last_backup_at(self, told: str) -> float:
+        """Return when the last backup was recorded whose note begins so (seconds since the epoch); 0 without one."""
+        return float(self.database.read(_LAST_BACKUP, {"told": told}).scalar() or 0.0)
 
     # -- stages
 
@@ -310,11 +349,32 @@ class LedgerReader:
         return [WakeUp(stage, event_id) for event_id in ids]
 
 
+@contextlib.contextmanager
+def _saying_when_pruned(connection: Transaction, run_id: str) -> Iterator[None]:
+    try:
+        yield
+    except NotFound as error:
+        raise NotFound(f"{error}{_pruned(connection, run_id)}") from None
+
+
+def _pruned(connection: Transaction, run_id: str) -> str:
+    """Return when a run was pruned, as the end of a sentence; nothing if it cannot have been."""
+    with contextlib.suppress(ValueError, IndexError, OverflowError):
+        made = made_at(run_id)
+        for row in connection.execute(_PRUNINGS):
+            before = row.note.rpartition(" ")[2]
+            if made < datetime.fromisoformat(before):
+                when = f"{moment(row.at):%Y-%m-%d %H:%M} UTC"
+                return f" any more: what ended before {before} was pruned by {row.operator} at {when}"
+    return ""
+
+
 def _view(connection: Transaction, run_id: str) -> RunView:
     run = connection.select(runs, {"run_id": run_id}).found(f"run {run_id}")
     told = [decode(payload).body for payload in connection.execute(_TOLD, {"of_run": run_id}).scalars()]
     ready = next((body for body in reversed(told) if isinstance(body, AnswerReady)), None)
     same = ("kind", "corpus", "status", "query", "traceparent", "settled_events", "dead_letters")
+    gaps = sorted_gaps(connection, run_id)
     return RunView(
         run_id=run_id,
         created_at=moment(run.created_at),
@@ -323,7 +383,8 @@ def _view(connection: Transaction, run_id: str) -> RunView:
         decision=next((Decision.of(body) for body in reversed(told) if isinstance(body, GateDecided)), None),
         answer=ready.answer if ready else None,
         prompt=ready.prompt if ready else (),
-        missing=gaps_of(connection, run_id, standing=True),
+        missing=tuple(gap for gap, is_mended in gaps if not is_mended),
+        mended=tuple(gap for gap, is_mended in gaps if is_mended),
         spend=reservations.spend_in(run, "spent"),
         open_events=sum(_open_by_queue(connection, run_id).values()),
         journal_offset=run.journal_offset,

@@ -22,14 +22,24 @@ from datetime import datetime
 from sqlalchemy import BindParameter, Executable, and_, bindparam, delete, exists, func, or_, select, tuple_
 
 from sluice.contracts.api import ENDED
-from sluice.contracts.errors import NotFound
-from sluice.ledger.audit import record
+from sluice.contracts.errors import Conflict, NotFound
+from sluice.ledger.audit import PRUNED_SUBJECT, record
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.events.reservations import today
 from sluice.ledger.learning.outcome_rows import drop_outcome
 from sluice.ledger.learning.passage_marks import drop_marks
+from sluice.ledger.reader import is_backed_up_now
 from sluice.ledger.runs import take
-from sluice.ledger.schema.tables import IS_OPEN, UNITS, attempts, dead_letter_payloads, dead_letters, events, pages, runs
+from sluice.ledger.schema.tables import (
+    IS_OPEN,
+    UNITS,
+    attempts,
+    dead_letter_payloads,
+    dead_letters,
+    events,
+    pages,
+    runs,
+)
 from sluice.ledger.schema.tables import days as days_table
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.citations import drop_citations
@@ -38,8 +48,6 @@ from sluice.ledger.webhooks.store import DROP_OLD, IS_OLD
 MOST_ROWS = 5_000
 """Rows that one transaction removes: some ten milliseconds in which no other writer gets its turn."""
 _RUNS_AT_ONCE = 200
-SUBJECT = "ledger"
-"""Subject of the recorded actions."""
 
 
 @dataclass(slots=True)
@@ -72,12 +80,9 @@ _NEXT_RUNS = (
 _STILL_PRUNABLE = select(runs.c.run_id).where(runs.c.run_id == bindparam("of_run"), _PRUNABLE)
 _SOME_EVENTS = select(events.c.seq).where(events.c.run_id == bindparam("of_run")).limit(bindparam("most"))
 _DROP_EVENTS = delete(events).where(events.c.seq.in_(_SOME_EVENTS))
-_SOME_ATTEMPTS = (
-    select(attempts.c.event_id, attempts.c.epoch).where(attempts.c.run_id == bindparam("of_run")).limit(bindparam("most"))
-)
-_DROP_ATTEMPTS = delete(attempts).where(
-    attempts.c.run_id == bindparam("of_run"), tuple_(attempts.c.event_id, attempts.c.epoch).in_(_SOME_ATTEMPTS)
-)
+_ATTEMPT = (attempts.c.run_id, attempts.c.event_id, attempts.c.epoch)
+_SOME_ATTEMPTS = select(*_ATTEMPT).where(attempts.c.run_id == bindparam("of_run")).limit(bindparam("most"))
+_DROP_ATTEMPTS = delete(attempts).where(tuple_(*_ATTEMPT).in_(_SOME_ATTEMPTS))
 _LETTERS_OF_RUN = select(dead_letters.c.id).where(dead_letters.c.run_id == bindparam("of_run"))
 _IS_LONE = or_(dead_letters.c.run_id.is_(None), ~exists().where(runs.c.run_id == dead_letters.c.run_id))
 _IS_DONE_WITH = and_(dead_letters.c.status != "parked", dead_letters.c.last_seen < _BEFORE, _IS_LONE)
@@ -111,7 +116,9 @@ class Pruning(LedgerPart):
         return Pruned(**{name: self._database.read(ask, facts).scalar() or 0 for name, ask in questions.items()})
 
     def prune(self, before: datetime, operator: str) -> Pruned:
-        """Remove what ended before that moment; return the counts."""
+        """Remove what ended before that moment; return the counts. Raises `Conflict` while a backup is being taken."""
+        if is_backed_up_now(self._database):
+            raise Conflict("a backup is being taken, and pruning would remove what it is to hold: wait for its end")
         moment, total = before.timestamp(), Pruned()
         self._record(operator, "prune", f"what ended before {before.isoformat()}")
         for removed in self.in_steps(moment):
@@ -152,7 +159,7 @@ class Pruning(LedgerPart):
 
     def _record(self, operator: str, action: str, note: str) -> None:
         with self._database.writing() as connection:
-            record(connection, self._clock(), operator, action, [SUBJECT], note)
+            record(connection, self._clock(), operator, action, [PRUNED_SUBJECT], note)
 
 
 def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tuple[Pruned, list[str]]:

@@ -23,8 +23,7 @@ from sluice.otel.logs import redact, redact_text
 from sluice.otel.spans import EVENT_ID, RUN_ID
 
 RUN_TRACEPARENT = "run-traceparent"
-"""Key of an event's baggage: the span that began its run, to which every hop links. A hop whose process is killed
-before it exports its span breaks the chain of parents; the links keep the trace in one piece."""
+"""Key of an event's baggage: the span that began its run, to which a hop in another trace links, as a replay is."""
 
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
 _PROPAGATOR = TraceContextTextMapPropagator()
@@ -53,16 +52,20 @@ def span(
 
     With a `traceparent` it continues that trace (a malformed one begins a new trace); without one it is
     a child of the current span, or begins a trace. `run_id` is inherited by spans within. `links` are the
-    traceparents of related spans elsewhere. An exception that leaves the block is recorded and marks the
-    span failed. Attributes that are None are left out, secrets are masked.
+    traceparents of related spans in other traces; those in the span's own are left out. An exception that leaves the
+    block is recorded and marks the span failed. Attributes that are None are left out, secrets are masked.
     """
     parent = _context_of(traceparent) if traceparent else current_context.get_current()
-    inherited = current_context.get_value(_RUN_KEY)
-    run_id = run_id or (str(inherited) if inherited else None)
+    own_trace = trace.get_current_span(parent).get_span_context().trace_id
+    run_id = run_id or current_run()
     facts = redact({key: value for key, value in (attributes or {}).items() if value is not None})
     facts |= {key: value for key, value in ((RUN_ID, run_id), (EVENT_ID, event_id)) if value}
     started = _provider.get_tracer("sluice").start_span(
-        name, parent, SpanKind[kind.upper()], facts, [link for link in map(_link, links) if link]
+        name,
+        parent,
+        SpanKind[kind.upper()],
+        facts,
+        [link for link in map(_link, links) if link and link.context.trace_id != own_trace],
     )
     token = current_context.attach(trace.set_span_in_context(started, current_context.set_value(_RUN_KEY, run_id)))
     try:
@@ -74,6 +77,22 @@ def span(
     finally:
         current_context.detach(token)
         started.end()
+
+
+def messaging(operation: Literal["send", "process"], stage: str | None) -> dict[str, AttributeValue | None]:
+    """Return the attributes that OpenTelemetry's conventions (messaging) ask of a span about messages."""
+    return {
+        "messaging.system": "sluice",
+        "messaging.operation.name": operation,
+        "messaging.operation.type": operation,
+        "messaging.destination.name": stage,
+    }
+
+
+def current_run() -> str | None:
+    """Return the id of the run that the current span belongs to; None outside any run."""
+    run_id = current_context.get_value(_RUN_KEY)
+    return str(run_id) if run_id else None
 
 
 def mark_failed(failed: Span, why: str) -> None:

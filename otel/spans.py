@@ -1,4 +1,4 @@
-"""The local span store, which `sluice trace` reads when nothing else is installed.
+"""The local span store, whose parts of an event's work `sluice trace` shows when nothing else is installed.
 
 One SQLite file that every process of an instance writes to and anyone may read at the same time. It is
 disposable: deleting it loses history and nothing else, so it is never synced to disk and a damaged
@@ -12,14 +12,15 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 FILE_NAME = "spans.sqlite"
 RUN_ID = "sluice.run_id"
 EVENT_ID = "sluice.event_id"
+EPOCH = "sluice.epoch"
 _BUSY_TIMEOUT_SECONDS = 5.0
 """Longest wait of a batch for another process's batch; a batch takes about a millisecond."""
 
@@ -35,10 +36,6 @@ CREATE TABLE IF NOT EXISTS spans (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS spans_by_run ON spans (run_id) WHERE run_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS spans_by_end ON spans (ended_ns);
-CREATE TABLE IF NOT EXISTS span_links (
-    to_trace_id TEXT NOT NULL, to_span_id TEXT NOT NULL, trace_id TEXT NOT NULL, span_id TEXT NOT NULL,
-    PRIMARY KEY (to_trace_id, to_span_id, trace_id, span_id)
-) WITHOUT ROWID;
 """
 
 _COLUMNS = (
@@ -48,9 +45,29 @@ _COLUMNS = (
 _INSERT = f"INSERT OR REPLACE INTO spans ({_COLUMNS}) VALUES ({', '.join('?' * 15)})"  # noqa: S608 - constants only
 
 
+MOST_PARTS = 2_000
+_PARTS = f"""
+SELECT hop.attributes ->> '$."{EVENT_ID}"', hop.attributes ->> '$."{EPOCH}"', part.name, part.started_ns,
+    part.ended_ns, part.status_message
+FROM spans AS part JOIN spans AS hop ON hop.trace_id = part.trace_id AND hop.span_id = part.parent_id
+WHERE part.run_id = ? AND hop.kind = 'consumer' ORDER BY part.started_ns LIMIT {MOST_PARTS}
+"""  # noqa: S608 - as above
+
+
+class SpanPart(NamedTuple):
+    """A part of the work on an event, in the claim with that epoch: an embedding, a search, a commit."""
+
+    event_id: str
+    epoch: int
+    name: str
+    started_ns: int
+    ended_ns: int
+    problem: str
+
+
 @dataclass(frozen=True, slots=True)
 class SpanLink:
-    """A link to a span in another (or the same) trace: hex ids of 32 and 16 digits."""
+    """A link to a span in another trace: hex ids of 32 and 16 digits."""
 
     trace_id: str
     span_id: str
@@ -99,46 +116,35 @@ class SpanStore:
             OSError: its directory cannot be made.
         """
         rows = [_row(span) for span in spans]
-        links = [(link.trace_id, link.span_id, span.trace_id, span.span_id) for span in spans for link in span.links]
         with self._own_lock():
             try:
                 with self._open() as connection:
                     connection.executemany(_INSERT, rows)
-                    connection.executemany("INSERT OR IGNORE INTO span_links VALUES (?, ?, ?, ?)", links)
             except sqlite3.DatabaseError as error:
                 if not isinstance(error, sqlite3.OperationalError):
                     self._throw_away()
                 raise
 
-    def of_trace(self, trace_id: str) -> list[StoredSpan]:
-        """Return every span of one trace, and the spans of other traces that link to it; oldest first.
-
-        Raises:
-            sqlite3.DatabaseError: the file is damaged.
-        """
-        return self._with_linked(self._select("trace_id = ?", [trace_id]))
-
     def of_run(self, run_id: str) -> list[StoredSpan]:
-        """Return every span of a run, the run-less spans of its traces, and spans that link to any of these.
+        """Return every span of a run, oldest first. Raises `sqlite3.DatabaseError` if the file is damaged."""
+        chosen = f"SELECT {_COLUMNS} FROM spans WHERE run_id = ? ORDER BY started_ns, span_id"  # noqa: S608 - as above
+        return [_span(row) for row in self._rows(chosen, run_id)]
 
-        Spans of *other* runs that share a trace (an agent's session) are left out. Oldest first.
-        """
-        own = self._select("run_id = ?", [run_id])
-        around = []
-        for trace_id in sorted({span.trace_id for span in own}):
-            around += self._select("trace_id = ? AND run_id IS NULL", [trace_id])
-        return self._with_linked([*own, *around])
+    def parts_of(self, run_id: str) -> list[SpanPart]:
+        """Return the parts of the work on a run's events, oldest first, `MOST_PARTS` at most. Raises as `of_run`."""
+        return [SpanPart(*row) for row in self._rows(_PARTS, run_id)]
+
+    def run_of(self, trace_id: str) -> str | None:
+        """Return the first run of a trace; None where no span of one is kept. Raises as `of_run`."""
+        found = self._rows(
+            "SELECT run_id FROM spans WHERE trace_id = ? AND run_id IS NOT NULL ORDER BY started_ns LIMIT 1", trace_id
+        )
+        return found[0][0] if found else None
 
     def prune(self, before_ns: int) -> int:
         """Remove the spans that ended before `before_ns`; return their number."""
         with self._own_lock(), self._open() as connection:
-            pruned = connection.execute("DELETE FROM spans WHERE ended_ns < ?", [before_ns]).rowcount
-            if pruned:
-                connection.execute(
-                    "DELETE FROM span_links WHERE NOT EXISTS (SELECT 1 FROM spans"
-                    " WHERE spans.trace_id = span_links.trace_id AND spans.span_id = span_links.span_id)"
-                )
-            return pruned
+            return connection.execute("DELETE FROM spans WHERE ended_ns < ?", [before_ns]).rowcount
 
     def close(self) -> None:
         """Close this process's connection; a later call opens a new one."""
@@ -168,26 +174,11 @@ class SpanStore:
         for suffix in ("", "-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
-    def _select(self, condition: str, values: Sequence[str]) -> list[StoredSpan]:
+    def _rows(self, query: str, value: str) -> list[tuple[Any, ...]]:
         if not self.path.exists():
             return []
-        query = f"SELECT {_COLUMNS} FROM spans WHERE {condition} ORDER BY started_ns, span_id"  # noqa: S608 - as above
         with self._own_lock():
-            rows = self._open().execute(query, values).fetchall()
-        return [_span(row) for row in rows]
-
-    def _with_linked(self, spans: Iterable[StoredSpan]) -> list[StoredSpan]:
-        found = {(span.trace_id, span.span_id): span for span in spans}
-        for trace_id in sorted({trace_id for trace_id, _ in found}):
-            linked = self._select(
-                "(trace_id, span_id) IN (SELECT trace_id, span_id FROM span_links WHERE to_trace_id = ?)", [trace_id]
-            )
-            found |= {
-                (span.trace_id, span.span_id): span
-                for span in linked
-                if any((link.trace_id, link.span_id) in found for link in span.links)
-            }
-        return sorted(found.values(), key=lambda span: (span.started_ns, span.span_id))
+            return self._open().execute(query, [value]).fetchall()
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -466,7 +466,8 @@ class Context:
     @lazy
     def writers(self) -> CorpusWriters:
         """The writer of each corpus that this process writes to."""
-        return self.opened(CorpusWriters(self.settings, self._collections, lambda: self.truth))
+        wired = self.settings, self._collections, lambda: self.truth
+        return self.opened(CorpusWriters(*wired, is_held=lambda: self.ledger.is_backed_up_now()))
 
     @lazy
     def shipper(self) -> Shipper:

@@ -25,6 +25,9 @@ CONFIG_VARIABLE = "SLUICE_CONFIG"
 DATA_FOLDER = "sluice-data"
 SIGNING_FILE = "signing.key"
 """File of the data directory with random bytes, with which the instance signs what it hands out and takes back."""
+INSTANCE_FILE = "instance"
+"""File of the data directory of a restored instance with its own prefix of broker keys, which counts where none is
+set."""
 API_FILE = "api.json"
 """File of the data directory with the address of its HTTP interface and the key of its own user."""
 

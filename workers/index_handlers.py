@@ -23,6 +23,7 @@ from sluice.index.search.filters import selector
 from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
+from sluice.otel.context import span
 from sluice.trust.source_trust import refusal_to_replace, source_trust_of, submission_id_for
 from sluice.workers.graph_handlers import erase_from_graph
 from sluice.workers.page_handlers import Pages, first_crawled_at
@@ -41,6 +42,7 @@ from sluice.workers.wiring.snapshot_upload import Shipper
 
 IDS_AT_ONCE = 1_000
 """Most documents whose removal one event directs."""
+BACKED_UP = Retry(5.0, "a backup is being taken, and forgetting would remove what it is to hold", counts=False)
 STILL_OPEN_SECONDS = 0.5
 """Pause before the next look for open events of forgotten documents; an event takes about as long."""
 
@@ -100,7 +102,8 @@ def on_chunks_embedded(
         if not batch.documents:
             return Done(gaps=gaps)
         admitted = admit(batch, vectors[kept], writer)
-        offset = writer.append(admitted.batch, admitted.vectors, embedded.model_fingerprint)
+        with span("append to the journal", attributes={"sluice.chunks": len(admitted.vectors)}):
+            offset = writer.append(admitted.batch, admitted.vectors, embedded.model_fingerprint)
         if admitted.superseded:
             offset = max(offset, writer.remove(admitted.superseded))
         if is_second:
@@ -140,6 +143,8 @@ def on_document_amended(event: Event, corpora: Corpora) -> Outcome:
 
 def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: BlobStore, settings: Settings) -> Outcome:
     """Find the documents to forget, and direct their removal by ids, so that the events that follow may run twice."""
+    if ledger.is_backed_up_now():
+        return BACKED_UP
     directed = event.body_as(ingest.ForgetDirected)
     selection, is_written = directed.selection, corpora.readers.exists(event.corpus)
     found: list[DocumentFacts] = []
@@ -163,6 +168,8 @@ def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: Bl
 
 def on_erasure_directed(event: Event, ledger: Ledger, blobs: BlobStore, settings: Settings) -> Outcome:
     """Remove known pages, blobs and exports of forgotten documents once none of their events is open. May run twice."""
+    if ledger.is_backed_up_now():
+        return BACKED_UP
     directed = event.body_as(ingest.ErasureDirected)
     meant = event.corpus, directed.document_ids, directed.selection
     left = ledger.erasure.leftovers(*meant, check_cancelled)
@@ -217,10 +224,13 @@ def on_document_indexed(
     answers cite changed documents get an event, each once. The graph reads what changed afterwards.
     """
     indexed = event.body_as(DocumentIndexed)
+    if indexed.erase and ledger.is_backed_up_now():
+        return BACKED_UP
     with metrics.INDEX_PUBLISH_SECONDS.time(), corpora.writers.both(event.corpus) as (writer, second):
-        generation = writer.erase() if indexed.erase else writer.publish()
-        if second is not None:
-            _ = second.erase() if indexed.erase else second.publish()
+        with span("commit the generation"):
+            generation = writer.erase() if indexed.erase else writer.publish()
+            if second is not None:
+                _ = second.erase() if indexed.erase else second.publish()
     if indexed.crawled_at:
         metrics.CRAWL_INGEST_SECONDS.observe(max(0.0, (utc_now() - indexed.crawled_at).total_seconds()))
     if indexed.erase:

@@ -18,7 +18,7 @@ from sluice.contracts.base import BlobRef, shared_fields
 from sluice.contracts.budget import Spend
 from sluice.contracts.document import ChunkBatch, Document, DocumentBatch, Provenance, document_id_for
 from sluice.contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
-from sluice.contracts.event import Body, CostlyFailure, Done, Event, Gap, GapFound, Next, Outcome, Postponable
+from sluice.contracts.event import Body, CostlyFailure, Done, Event, Gap, GapFound, Next, Outcome, Postponable, Waited
 from sluice.gate.directives import CrawlLimits, make_crawl, make_result_crawls
 from sluice.gate.veto import fit_within
 from sluice.ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable
@@ -29,9 +29,11 @@ from sluice.ingest.crawl.page_visit import BudgetMeter
 from sluice.ingest.egress.crawl_account import EgressReport, egress_context
 from sluice.ingest.egress.proxy import EgressProxy
 from sluice.ingest.search.search import SearchFailed
+from sluice.ingest.url import host_of
 from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.learning.flags import flag_gap
 from sluice.ledger.ledger import Ledger
+from sluice.otel.context import span
 from sluice.trust.settings import CorpusPolicy
 from sluice.workers.runtime.blob_store import BlobStore, TransientPages
 from sluice.workers.runtime.flags import FlagReader
@@ -198,11 +200,13 @@ def on_crawl_directed(
     policy = policy_of(settings.trust, ledger, event.corpus)
     try:
         _check_source(directed.url, event.corpus, policy)
-        page = crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
+        host = host_of(directed.url)
+        with span(f"fetch {host}", kind="client", attributes={"server.address": host}):
+            page = crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
         _check_source(page.final_url, event.corpus, policy)
         _check_scope(page.final_url, directed)
         if gap := forgotten_page(page.final_url, event, ledger.forgotten):
-            return Done(refused(meter.egress), (gap,), meter.spend)
+            return Done(refused(meter.egress), (gap,), meter.spend, _waited(directed, meter))
         crawled = pages.mapped(page, event) if directed.purpose == "map" else pages.record(page, event)
     except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted, HostUnavailable) as refusal:
         without_page = _not_crawled(refusal, event, meter, pages)
@@ -214,12 +218,16 @@ def on_crawl_directed(
     finally:
         mark_refusals(meter.egress)
     if directed.purpose == "map":
-        return Done((Next(crawled), *refused(meter.egress)), spend=meter.spend)
+        return Done((Next(crawled), *refused(meter.egress)), (), meter.spend, _waited(directed, meter))
     directions = directions_from(page.links, directed, meter.spend, page_url=page.final_url)
     children = tuple(map(make_crawl, directions))
     if directed.scope is not None:
         children = _fitting(children, page.final_url, event, ledger)
-    return Done((Next(crawled), *children, *refused(meter.egress)), spend=meter.spend)
+    return Done((Next(crawled), *children, *refused(meter.egress)), (), meter.spend, _waited(directed, meter))
+
+
+def _waited(directed: ingest.CrawlDirected, meter: BudgetMeter) -> Waited | None:
+    return Waited(meter.waited_seconds, f"turn of {host_of(directed.url)}") if meter.waited_seconds else None
 
 
 def _fitting(links: tuple[Next, ...], page_url: str, event: Event, ledger: Ledger) -> tuple[Next, ...]:
@@ -270,7 +278,7 @@ def _not_crawled(refusal: SluiceError, event: Event, meter: BudgetMeter, pages: 
     except Exception as error:
         raise CostlyFailure(meter.spend) from error
     gap = gap_of(refusal, "crawl", directed.url)
-    return Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend)
+    return Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend, _waited(directed, meter))
 
 
 def on_page_crawled(event: Event, pages: Pages, chunker: Chunker) -> Outcome:

@@ -1,11 +1,13 @@
-"""The names of settings, the name that a misspelt one probably stands for, and variables that are not called
-`SLUICE_*`: feature flags, and the graph server's address.
+"""The names of settings, the name that a misspelt one probably stands for, files of secrets, and variables that are not
+called `SLUICE_*`: feature flags, and the graph server's address.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -127,6 +129,33 @@ FLAG_VARIABLES: Mapping[FlagName, str] = {
 }
 GRAPH_VARIABLES = {"url": "NEO4J_URI", "user": "NEO4J_USER", "password": "NEO4J_PASSWORD"}
 """Variables that Neo4j's programs read, by the `[graph]` setting that each gives. A setting overrides its variable."""
+
+SECRETS = Path("/run/secrets")
+"""Folder in which container engines mount secrets. systemd names its own in `CREDENTIALS_DIRECTORY`."""
+
+
+def read_secrets(environment: Mapping[str, str], folder: Path = SECRETS) -> dict[str, str]:
+    """Return the settings that files hold, by variable: a file `SLUICE_BROKER_URL` (in any case) sets `broker_url`.
+
+    Raises:
+        InvalidSetting: such a file cannot be read as text.
+    """
+    folders = (folder, Path(environment.get("CREDENTIALS_DIRECTORY") or folder))
+    found = {}
+    for path in (path for one in folders if one.is_dir() for path in sorted(one.iterdir())):
+        name = path.name.upper()
+        if name.startswith(PREFIX) and name not in NO_SETTINGS:
+            try:
+                found[name] = path.read_text("utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise InvalidSetting(name, f"{path}: {error}", "let this user read it, or remove it") from error
+    return found
+
+
+def given_variables() -> dict[str, str]:
+    """Return this process's variables, and those that files of secrets stand for. A variable counts before a file."""
+    return {**read_secrets(os.environ), **{name.upper(): value for name, value in os.environ.items()}}
+
 
 _WORDS = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False, "no": False}
 

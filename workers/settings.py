@@ -1,7 +1,7 @@
 """All settings, built once, validated, frozen and passed on.
 
-Read from `sluice.toml` (`workers/data_dir.py` says where it is looked for), then overridden by `SLUICE_*` variables:
-`SLUICE_HTTP_PORT=8801`, `SLUICE_CRAWL__ENABLED=true`.
+Read from `sluice.toml` (`workers/data_dir.py` says where it is looked for), then overridden by `SLUICE_*` variables
+(`SLUICE_HTTP_PORT=8801`, `SLUICE_CRAWL__ENABLED=true`), or by files of secrets that are named as these.
 """
 
 from __future__ import annotations
@@ -42,14 +42,16 @@ from sluice.ingest.settings import (
 from sluice.memory.config import MemorySettings
 from sluice.otel.settings import TelemetrySettings
 from sluice.trust.settings import TrustSettings
-from sluice.workers.data_dir import CONFIG_FILE, CONFIG_VARIABLE, config_file, default_data_dir
+from sluice.workers.data_dir import CONFIG_FILE, CONFIG_VARIABLE, INSTANCE_FILE, config_file, default_data_dir
 from sluice.workers.setting_names import (
     UNKNOWN,
     constants_of,
+    given_variables,
     is_in,
     problems,
     read_flags,
     read_graph_server,
+    read_secrets,
     remedy_of,
     unknown_variables,
     variable_of,
@@ -132,6 +134,19 @@ class DeliverySettings(Value):
     to the exclusion of others."""
 
 
+class BackupSettings(Value):
+    """The nightly backup, which is verified each time. A reconciler takes it, where `to` is set."""
+
+    to: str | None = None
+    """Where to: a folder, or the URL of an object store's, like s3://bucket/backups/. What is old there, its owner
+    removes."""
+    at: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")] = "03:00"
+    """When, by UTC: it takes a processor and the disk for some minutes."""
+    recipient: str | None = None
+    """Public key of age (age1…) or SSH that backups are encrypted to. Without one they hold texts as they are, and no
+    secrets."""
+
+
 class _SettingsFile(TomlConfigSettingsSource):
     """The settings of `sluice.toml`. A relative data directory in it is relative to the file's folder."""
 
@@ -140,6 +155,13 @@ class _SettingsFile(TomlConfigSettingsSource):
         if isinstance(named := values.get("data_dir"), str) and self.toml_file_path:
             values["data_dir"] = str(Path(str(self.toml_file_path)).absolute().parent / Path(named).expanduser())
         return values
+
+
+class _SecretFiles(EnvSettingsSource):
+    """The settings that files of secrets hold, as if each were a variable."""
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        return {name.lower(): value for name, value in read_secrets(os.environ).items()}
 
 
 class Settings(BaseSettings):
@@ -206,6 +228,7 @@ class Settings(BaseSettings):
     mcp: McpSettings = McpSettings()
     pools: PoolSettings = PoolSettings()
     delivery: DeliverySettings = DeliverySettings()
+    backup: BackupSettings = BackupSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 
     @field_validator("broker_url")
@@ -218,6 +241,9 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _data_dir_is_absolute(self) -> Settings:
         object.__setattr__(self, "data_dir", self.data_dir.expanduser().absolute())
+        own = self.data_dir / INSTANCE_FILE
+        if "instance" not in self.model_fields_set and own.is_file():
+            object.__setattr__(self, "instance", own.read_text().strip())
         return self
 
     @model_validator(mode="after")
@@ -229,7 +255,7 @@ class Settings(BaseSettings):
             "graph": self.graph.url and "bolt://{}:{}".format(*address_of(self.graph.url)),
         }
         for purpose, url in services.items():
-            entry = unsaid_entry(self.egress.allow, url) if url else None
+            entry = unsaid_entry((*self.egress.allow, *self.egress.allow_services), url) if url else None
             if entry is not None:
                 problem = f"{entry} is a service of this instance, and would be open to every crawled page"
                 remedy = f"write {purpose}={entry}; and crawl={entry} besides, if pages may reach it too"
@@ -245,10 +271,10 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources by precedence: arguments, environment, file, then variables that are named for Neo4j."""
+        """Return the sources by precedence: arguments, environment, files of secrets, `sluice.toml`, Neo4j's variables."""
         file = _SettingsFile(settings_cls, config_file())
         neo4j = InitSettingsSource(settings_cls, read_graph_server(os.environ))
-        return init_settings, env_settings, file, neo4j
+        return init_settings, env_settings, _SecretFiles(settings_cls), file, neo4j
 
     @property
     def ledger_location(self) -> str:
@@ -308,7 +334,7 @@ def load_settings(**overrides: Any) -> Settings:
     read_flags(os.environ)
     wrong = {
         name: InvalidSetting(variable_of(name), "is no setting", remedy_of(name, Settings, variable_of))
-        for name in unknown_variables(Settings, os.environ)
+        for name in unknown_variables(Settings, given_variables())
         if "." in name or name in constants_of(Settings)
     }
     try:
@@ -337,14 +363,14 @@ def stray_variables() -> list[str]:
     """Return a sentence for each `SLUICE_*` variable that sets nothing. It may be another program's: it is no error."""
     return [
         f"{variable_of(name)} is no setting and was ignored: {remedy_of(name, Settings, variable_of)}"
-        for name in unknown_variables(Settings, os.environ)
+        for name in unknown_variables(Settings, given_variables())
         if "." not in name and name not in constants_of(Settings)
     ]
 
 
 def _wrong(name: str, problem: str) -> InvalidSetting:
     """Return the error for one setting, named as it was set: by its variable, or in the file."""
-    is_variable = variable_of(name) in {variable.upper() for variable in os.environ}
+    is_variable = variable_of(name) in given_variables()
     if problem == UNKNOWN:
         told = variable_of if is_variable else str
         return InvalidSetting(told(name), "is no setting", remedy_of(name, Settings, told))
@@ -361,8 +387,8 @@ def _together(wrong: list[InvalidSetting]) -> InvalidSetting:
 def _variables_without_json() -> Iterator[str]:
     """Yield each variable that cannot be read by itself: pydantic's message names only its section."""
     source = EnvSettingsSource(Settings)
-    for name, value in sorted(source.env_vars.items()):
-        source.env_vars = {name: value}
+    for name, value in sorted(given_variables().items()):
+        source.env_vars = {name.lower(): value}
         try:
             source()
         except SettingsError:

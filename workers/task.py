@@ -53,7 +53,8 @@ from sluice.ledger.dead_letters.letter import subject_of
 from sluice.ledger.events.outbox import wake_ups_of
 from sluice.ledger.ledger import PROBE_SECONDS, Claim, GoOn, NotClaimed, Settled, WakeUp
 from sluice.otel import metrics
-from sluice.otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span
+from sluice.otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, messaging, span
+from sluice.otel.spans import EPOCH
 from sluice.workers.broker.celery_app import POOLS
 from sluice.workers.context import Context
 from sluice.workers.handlers import HANDLERS
@@ -171,11 +172,19 @@ def _handle(claim: Claim, worker: StageWorker, untold: list[Event], *, may_go_on
     """Run steps 2 to 4 of one event; return the next claim. `untold` holds emitted events not announced yet."""
     event, started = claim.event, time.perf_counter()
     with span(
-        event.kind,
+        f"process {worker.stage}",
+        kind="consumer",
         traceparent=claim.replay_traceparent or event.traceparent,
         run_id=event.run_id,
         event_id=event.id,
-        attributes={"sluice.stage": worker.stage, "sluice.worker": worker.name, "sluice.epoch": claim.epoch},
+        attributes={
+            **messaging("process", worker.stage),
+            "messaging.message.id": event.id,
+            "messaging.message.conversation_id": event.run_id,
+            "sluice.kind": event.kind,
+            "sluice.worker": worker.name,
+            EPOCH: claim.epoch,
+        },
         links=[event.baggage.get(RUN_TRACEPARENT), event.traceparent if claim.replay_traceparent else None],
     ) as hop:
         with worker.heartbeat.of(claim):
@@ -184,7 +193,7 @@ def _handle(claim: Claim, worker: StageWorker, untold: list[Event], *, may_go_on
         if not settled.is_told_later:
             _send(untold, worker.context, settled.wake_ups)
             untold.clear()
-    metrics.EVENT_SECONDS.labels(worker.stage, event.kind).observe(time.perf_counter() - started)
+        metrics.EVENT_SECONDS.labels(worker.stage, event.kind).observe(time.perf_counter() - started)
     return settled.following
 
 
@@ -258,7 +267,7 @@ def _without(left_out: Sequence[Next], outcome: Done, stage: Queue, why: str) ->
     kept = tuple(emit for emit in outcome.emits if not any(emit is one for one in left_out))
     if links:
         kept += (links_left_out(len(links), links[0].came_by[-1], why, "limit of the request, or the budget"),)
-    return Done(kept, (*outcome.gaps, *gaps), outcome.spend)
+    return replace(outcome, emits=kept, gaps=(*outcome.gaps, *gaps))
 
 
 def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span, go_on: GoOn | None = None) -> Settled:

@@ -30,6 +30,9 @@ def print_run(view: models.RunView, *, why: bool = False, show_prompt: bool = Fa
     for gap in view.missing or ():
         lifted = f" (lifted by: {gap.lifted_by})" if gap.lifted_by else ""
         console.print(f"[yellow]missing[/] {marked(f'{gap.stage} · {gap.subject}: {gap.reason} {gap.detail}{lifted}')}")
+    for gap in view.mended or ():
+        told = f"{gap.stage} · {gap.subject}: {gap.reason}, until its dead letter was replayed with success"
+        console.print(f"[green]mended[/] {marked(told)}")
     if view.decision and not why and not (view.answer and view.answer.context):
         _print_vetoes(view.decision)
     plan = f"plan {view.decision.plan} · " if view.decision else ""

@@ -317,7 +317,11 @@ def _chromium(settings: Settings) -> Check:
 
     browser = Browser(settings.crawl, hidden=private_folders(settings))
     try:
-        return ok(f"{browser.assert_sandboxed()}, sandboxed")
+        told = f"{browser.assert_sandboxed()}, sandboxed"
+        if browser.running is not None and (missing := browser.running.isolation.missing):
+            remedy = "the system, the container or the unit forbids it; crawl.browser_network tells what is done then"
+            return warn(f"{told}; missing: {'; '.join(missing)}", remedy)
+        return ok(told)
     except SluiceError as error:
         return Check("", state, str(error), _remedy(error))
     finally:

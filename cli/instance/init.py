@@ -14,7 +14,7 @@ from sluice.cli.command import Shown, alone, table
 from sluice.contracts.errors import Conflict
 from sluice.otel.logs import redact
 from sluice.workers.data_dir import CONFIG_FILE, CONFIG_VARIABLE, DATA_FOLDER, config_file
-from sluice.workers.setting_names import names_of, origins
+from sluice.workers.setting_names import given_variables, names_of, origins
 from sluice.workers.settings import Settings, load_settings
 
 
@@ -65,7 +65,9 @@ def config(changed: bool = False) -> Shown:
     """
     settings, path = load_settings(), config_file()
     file = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-    origin = {name: str(path) if one == "file" else one for name, one in origins(Settings, file, os.environ).items()}
+    origin = {
+        name: str(path) if one == "file" else one for name, one in origins(Settings, file, given_variables()).items()
+    }
     rows = [
         {"setting": name, "value": redact(value, name), "from": origin.get(name, "default")}
         for name, value in _values(settings)

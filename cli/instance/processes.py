@@ -24,10 +24,13 @@ from sluice.workers.data_dir import make_private
 from sluice.workers.settings import Settings
 
 
-def up(scale: list[str] | None = None, log_dir: Path | None = None) -> None:
+def up(scale: list[str] | None = None, without: list[str] | None = None, log_dir: Path | None = None) -> None:
     """Run every process: broker, workers, reconciler, HTTP interface."""
     with errors_told():
+        from sluice.workers.broker.celery_app import stages_of
+
         settings = _scaled(scale or [])
+        elsewhere = frozenset(stage for name in without or () for stage in stages_of(name))
         _prepare_instance(settings)
         typer.echo(f"starting Sluice on {settings.data_dir}")
         from sluice.otel.logs import configure
@@ -36,7 +39,10 @@ def up(scale: list[str] | None = None, log_dir: Path | None = None) -> None:
 
         configure("sluice-up", settings.telemetry)
         program_of = _forked_programs(settings) if sys.platform.startswith("linux") else command_of
-        Supervisor(settings, log_dir, program_of, typer.echo).run()
+        scaled = frozenset(
+            stage for stage in get_args(Queue) if any(one.startswith(f"{stage}=") for one in scale or ())
+        )
+        Supervisor(settings, log_dir, program_of, typer.echo, elsewhere, scaled).run()
 
 
 def _forked_programs(settings: Settings) -> Callable[..., Callable[[], object]]:
@@ -46,7 +52,7 @@ def _forked_programs(settings: Settings) -> Callable[..., Callable[[], object]]:
     for command in ("worker", "reconcile", "api"):
         _program(settings, command)  # imports the command's modules
     preload(settings)
-    return partial(_program, settings)
+    return _program
 
 
 def _program(settings: Settings, command: str, stage: str = "") -> Callable[[], object]:

@@ -191,13 +191,14 @@ def reindex(
     if context.settings.index.engine != "local":
         problem = f"{context.settings.index.engine} keeps its vectors where they cannot be swapped"
         raise InvalidSetting("index.engine", problem, "ingest into another corpus instead")
+    context.ledger.require_no_backup("reindexing")
     _corpora(context, corpus)
     wanted = _model(context, corpus, asked)
     embedding = _Embedding(context, wanted[0])
     policy = WritePolicy(keep_generations=context.settings.index.keep_generations)
     with _progress(quiet=as_json) as on_progress:
         try:
-            plan = Plan(policy, patience, keep_old, on_progress)
+            plan = Plan(policy, patience, keep_old, on_progress, lambda: context.ledger.require_no_backup("reindexing"))
             done = reindex_corpus(context.settings.index_root, corpus, wanted, embedding, plan)
         except Unavailable as error:
             raise Unavailable(f"{error}; what was built is kept, and the same call goes on") from error

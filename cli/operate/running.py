@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
 
 from sluice.cli.agent.answers import print_run
 from sluice.cli.command import ACTIONS, FLAG_VARIABLES, RunKind, Shown, Stage, chosen, needed, over_http, table
 from sluice.cli.connection import ENDED, Record
 from sluice.cli.output import error_console, print_wide, say, warn
 from sluice_client import SluiceClient, models
-
-if TYPE_CHECKING:
-    from sluice.otel.spans import StoredSpan
 
 MOST_DAYS = 8
 
@@ -56,26 +50,16 @@ def _print_run(client: SluiceClient, view: models.RunView) -> None:
 
 @over_http
 def trace(client: SluiceClient, run_id: str) -> Shown:
-    """Draw the steps of a run as a waterfall, from the local span store."""
+    """Say where the time of a run went, and draw its steps: waits by name, work, failures."""
     found = client.trace(run_id)
 
     def draw() -> None:
-        from sluice.otel.waterfall import render_waterfall
+        from sluice.cli.operate.waterfall import waterfall
 
-        print_wide(render_waterfall(list(_spans(found.spans))))
+        say(found.sum_line)
+        print_wide(waterfall(found))
 
     return Shown(found, draw)
-
-
-def _spans(tree: Sequence[dict[str, Any]]) -> Iterator[StoredSpan]:
-    """Yield the spans of a tree, as they were stored."""
-    from sluice.otel.spans import SpanLink, StoredSpan
-
-    names = {field.name for field in fields(StoredSpan)}
-    for one in tree:
-        links = tuple(SpanLink(**link) for link in one["links"])
-        yield StoredSpan(**{name: value for name, value in one.items() if name in names} | {"links": links})
-        yield from _spans(one["children"])
 
 
 @over_http
@@ -86,6 +70,7 @@ def flags(
     off: bool = False,
     kill: bool = False,
     reset: bool = False,
+    share: float | None = None,
     operator: str | None = None,
     note: str = "",
 ) -> Shown:
@@ -93,7 +78,7 @@ def flags(
     action = chosen(on=on, off=off, kill=kill, reset=reset)
     if action is None and name is None:
         variable = ("variable", lambda one: FLAG_VARIABLES.get(one.name))
-        state = ("is", lambda one: _is(one.enabled))
+        state = ("is", _is)
         return table(
             "flags", client.flags(), "flag=name", state, "decided_by why", variable, "operator changed=changed_at"
         )
@@ -103,18 +88,18 @@ def flags(
     if action == "reset":
         result = client.reset_flag(name, note)
     else:
-        result = client.set_flag(name, action == "on", kill=action == "kill", note=note)
+        result = client.set_flag(name, action == "on", share=share and share / 100, kill=action == "kill", note=note)
     return Shown(result, lambda: _say_result(result, action))
 
 
-def _is(enabled: bool) -> str:
-    return "on" if enabled else "off"
+def _is(state: models.FlagState) -> str:
+    return ("on" if state.enabled else "off") + (f" for {state.share:.0%} of the runs" if state.share else "")
 
 
 def _say_result(result: models.FlagResult, action: str) -> None:
     state, run = result.state, f": sluice runs {result.run_id}" if result.run_id else "; nothing changed"
     purged = f", {result.purged} directives cancelled" if result.purged else ""
-    say(f"{state.name} is {_is(state.enabled)} (decided by {state.decided_by}){purged}{run}")
+    say(f"{state.name} is {_is(state)} (decided by {state.decided_by}){purged}{run}")
     if action in ("on", "off") and state.enabled != (action == "on"):
         remedy = f"`sluice flags {state.name} --kill` switches it off all the same"
         told = f"it is stored, but {state.decided_by} decides ({state.why}): "
@@ -123,10 +108,19 @@ def _say_result(result: models.FlagResult, action: str) -> None:
 
 @over_http
 def stages(
-    client: SluiceClient, stage: Stage | None = None, pause: bool = False, resume: bool = False, why: str = ""
+    client: SluiceClient,
+    stage: Stage | None = None,
+    pause: bool = False,
+    resume: bool = False,
+    scale: int | None = None,
+    rescale: bool = False,
+    why: str = "",
 ) -> Shown:
-    """Stages: what waits in each, the threads that serve it, which are paused; pause or resume one."""
-    action = chosen(pause=pause, resume=resume)
+    """Stages: what waits in each, the threads that serve it, which are paused; pause, resume or resize one."""
+    action = chosen(pause=pause, resume=resume, scale=scale is not None, rescale=rescale)
+    if action in ("scale", "rescale"):
+        scaled = client.scale_stage(needed("stage", stage, action), scale, note=why)
+        return Shown(scaled, f"{scaled.stage}: {scaled.workers_wanted} at once from now on; {scaled.how}")
     if action:
         named = needed("stage", stage, action)
         found = (client.pause_stage(named, why) if action == "pause" else client.resume_stage(named)).data

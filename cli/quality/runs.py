@@ -22,7 +22,7 @@ def runs(
     client: SluiceClient,
     since: datetime | None = None,
     profile: str | None = None,
-    by: Literal["plan", "profile", "model"] = "plan",
+    by: Literal["plan", "profile", "model", "flags"] = "plan",
     rebuild: bool = False,
 ) -> Shown:
     """Show the runs' outcomes: satisfaction, freshness gain, cost and latency, by plan.
@@ -36,7 +36,9 @@ def runs(
 
 
 def _print_runs(found: models.Evaluation) -> None:
-    names = {"plan": ("profile", "plan"), "profile": ("profile",), "model": ("profile", "model", "part")}[found.by]
+    names = {"plan": ("profile", "plan"), "model": ("profile", "model", "part"), "flags": ("profile", "flags off")}.get(
+        found.by, ("profile",)
+    )
     rows = [(_named(row, found.by), row.summary) for row in found.rows]
     if len(rows) > 1:
         rows.append((["all", *("" for _ in names[1:])], found.total))
@@ -48,6 +50,8 @@ def _print_runs(found: models.Evaluation) -> None:
 def _named(row: models.EvaluationRow, by: str) -> list[str]:
     if by == "model":
         return [row.profile, row.model_version or "heuristic", row.arm or ""]
+    if by == "flags":
+        return [row.profile, row.flags or "none"]
     return [row.profile, str(row.plan)] if by == "plan" else [row.profile]
 
 

@@ -18,6 +18,11 @@ FlagSource = Literal["kill_switch", "policy", "environment", "stored", "default"
 """The source that decides a flag, strongest first."""
 
 
+FlagShare = Annotated[float | None, Field(gt=0, lt=1, exclude_if=is_none)]
+"""The share of the runs that have a flag that is on, drawn by their ids; None: all of them."""
+SHARED_FLAGS: frozenset[FlagName] = frozenset({"hybrid", "rerank", "graph"})
+"""The flags of retrieval, which a share of the runs may have."""
+
 FlagAction = Literal["on", "off", "kill", "reset"]
 """An operator's action on a flag. `kill` turns it off regardless of other sources; `reset` deletes stored values."""
 
@@ -27,6 +32,7 @@ class FlagState(Value):
 
     name: FlagName
     enabled: bool
+    share: FlagShare = None
     decided_by: FlagSource
     why: str = ""
     changed_at: Moment | None = None
@@ -122,16 +128,20 @@ NO_CONTROL = Control()
 
 
 class FlagRequest(Value):
-    """`PUT /v1/flags/{name}`: store whether it is on; with `kill`, force it off regardless of other sources."""
+    """`PUT /v1/flags/{name}`: store whether it is on, and for which share of the runs (hybrid, rerank and graph alone);
+    with `kill`, force it off regardless of other sources."""
 
     enabled: bool
     kill: bool = False
+    share: FlagShare = None
     note: Annotated[str, Field(max_length=4_000)] = ""
 
     @model_validator(mode="after")
     def _killed_is_off(self) -> FlagRequest:
         if self.kill and self.enabled:
             raise ValueError("kill switches off: send enabled false with it")
+        if self.share is not None and not self.enabled:
+            raise ValueError("a share is of a flag that is on: send enabled true with it")
         return self
 
     @property

@@ -19,14 +19,16 @@ CONTROL_CORPUS = "sluice.control"
 
 
 class FlagChanged(Body):
-    """An operator changed a flag. `enabled` is the new state, `decided_by` the source that decides it, both as seen by
-    the process that recorded the change: each process has its own environment."""
+    """An operator changed a flag. `enabled` is the new state, `share` that of the runs that have it (None: all),
+    `decided_by` the source that decides it, all as seen by the process that recorded the change: each process has its
+    own environment."""
 
     name: control.FlagName
     action: control.FlagAction
     was_enabled: bool
     enabled: bool
     decided_by: control.FlagSource
+    share: control.FlagShare = None
     operator: str
     note: str = ""
 

@@ -41,9 +41,9 @@ SALT = "rollout"
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
-def bucket_of(model_version: str, unit: str) -> float:
-    """Return the draw of a unit for a model, in [0, 1)."""
-    digest = hashlib.sha256(f"{SALT}:{model_version}:{unit}".encode()).digest()
+def bucket_of(subject: str, unit: str) -> float:
+    """Return the draw of a unit for a subject (a model's version, a flag), in [0, 1)."""
+    digest = hashlib.sha256(f"{SALT}:{subject}:{unit}".encode()).digest()
     return min(int.from_bytes(digest[:8]) / 2**64, _BELOW_ONE)
 
 

@@ -91,6 +91,32 @@ def read_file(file: JournalFile) -> Iterator[Frame]:
         yield from _read_compacted(content, file) if file.is_compacted else _read_segment(content, file)
 
 
+def cut_files(folder: Path, until: int) -> list[tuple[BinaryIO, int]]:
+    """Open the files that hold the journal up to an offset, each with the number of its bytes that do. What is appended
+    or compacted meanwhile changes neither; the caller closes them."""
+    while True:
+        opened: list[tuple[BinaryIO, int]] = []
+        try:
+            for file in list_files(folder):
+                if file.first_offset > until + 1:
+                    break
+                content = file.path.open("rb")
+                opened.append((content, 0))
+                whole = file.is_compacted or file.last_offset <= until
+                opened[-1] = content, os.fstat(content.fileno()).st_size if whole else _bytes_until(content, until)
+            return opened
+        except FileNotFoundError:  # compacted meanwhile: another file holds its records
+            for held, _ in opened:
+                held.close()
+
+
+def _bytes_until(content: BinaryIO, until: int) -> int:
+    skip_frames(content, until)
+    size = content.tell()
+    content.seek(0)
+    return size
+
+
 def read_pinned_model(folder: Path) -> tuple[str, int] | None:
     """Read the fingerprint and dimension of the model that the corpus is bound to; None before the first vector."""
     for frame in _read_model_frames(folder):

@@ -73,8 +73,11 @@ class IndexWriter(CorpusWriter):
         policy: WritePolicy = USUAL_POLICY,
         clock: Callable[[], datetime] = utc_now,
         on_fallback: Callable[[str], None] = lambda reason: None,
+        is_held: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_held` returns whether old generations and journal records must stay for now."""
         self._policy = policy
+        self._is_held = is_held
         self._clock = clock
         self._on_fallback = on_fallback
         self._open_view: WorkingSet | None = None
@@ -234,8 +237,8 @@ class IndexWriter(CorpusWriter):
         return Coverage.of(name, manifest)
 
     def _start_collecting(self, view: WorkingSet) -> None:
-        """Remove old generations and compact the journal in the background, unless a collection is running."""
-        if self._collecting is None or not self._collecting.is_alive():
+        """Remove old generations and compact the journal in the background, unless a collection runs or must not."""
+        if (self._collecting is None or not self._collecting.is_alive()) and not self._is_held():
             known = (view.offset, view.live_offsets(), view.model)
             self._collecting = threading.Thread(target=self._collect, args=known, name="collect", daemon=True)
             self._collecting.start()

@@ -56,6 +56,9 @@ _DEBUGGING_PIPE = (3, 4)
 """Descriptors that drive the browser; a process that keeps them open keeps the browser from seeing their end."""
 PREFERENCES = {"net": {"network_prediction_options": 2}}
 """Profile preferences, which have no switch: no page is prefetched by speculation rules, which skip robots.txt."""
+KILLED_FIRST = "500"
+"""What the kernel adds to the browser's share of the memory (a thousand is all of it) where it has to kill: a browser
+is started again, and costs a page."""
 _MERGED_SWITCHES = ("--disable-features", "--enable-features", "--disable-blink-features")
 """Switches with lists. Chromium heeds only the last of several, so they are merged."""
 
@@ -189,13 +192,15 @@ def _own_folders(plan: Plan, isolation: Isolation, command: list[str]) -> list[s
         mount(None, "/", PRIVATE | RECURSIVE)  # or the outer namespace would see it too
     except OSError as error:
         return [f"folders of its own: {error.strerror}"]
+    missing: list[str] = []
     if isolation.processes:
-        with suppress(OSError):  # fails if a container masks it; other users may read the outer one too
+        try:
             mount("proc", "/proc", NO_SETUID_DEVICES_PROGRAMS, "proc")
+        except OSError as error:  # as where a container or a unit covers parts of /proc
+            missing.append(f"a /proc of its own, so that it sees other processes: {error.strerror}")
     os.chdir("/")  # the old working directory would stay visible
     needed = {os.path.realpath(one) for one in (os.environ.get("TMPDIR"), _profile(command)) if one}
     needed.update(os.path.dirname(os.path.realpath(one)) for one in (command[0], plan.egress_grant, plan.process_id))
-    missing: list[str] = []
     for folder in map(os.path.realpath, plan.hidden):
         if not os.path.isdir(folder) or folder in needed or _is_of_the_system(folder):
             continue
@@ -273,6 +278,8 @@ def _run(command: list[str]) -> None:
     profile, environment = _profile(command), dict(os.environ)
     if profile is not None:  # caches and crash reports go into the profile, which goes away with the browser
         environment.update(HOME=profile, XDG_CONFIG_HOME=profile, XDG_CACHE_HOME=profile)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write(KILLED_FIRST)
     os.execve(command[0], command, environment)  # noqa: S606 - the browser, found and named by the worker
 
 

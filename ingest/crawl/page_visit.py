@@ -48,6 +48,8 @@ class BudgetMeter:
     pages: int = 0
     bytes: int = 0
     milliseconds: float = 0.0
+    waited_seconds: float = 0.0
+    """Time spent waiting for hosts' turns."""
     egress: EgressReport | None = None
     """Traffic and refusals at the proxy for this page, once the crawl has ended."""
 
@@ -178,6 +180,7 @@ class PageVisit:
         left_seconds = self.deadline.left_seconds()
         waited = context.rate_limit.wait_turn(host, interval_seconds=interval_seconds, at_most_seconds=left_seconds)
         self.note("turn", f"{host}: waited {waited:.2f} s")
+        self.meter.waited_seconds += waited
         self.counters.add(host, HostCounts(requests=1, waited_seconds=waited))
 
     def keep_pace(self, url: str, status: int, retry_after: str | None) -> None:

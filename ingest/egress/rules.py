@@ -133,7 +133,7 @@ class EgressRules:
 
     def __init__(self, settings: EgressSettings, own_networks: OwnNetworks | None = None) -> None:
         self._settings = settings
-        self._allowed = frozenset(map(_split_entry, settings.allow))
+        self._allowed = frozenset(map(_split_entry, (*settings.allow, *settings.allow_services)))
         self._nat64 = (NAT64, *map(IPv6Network, settings.nat64_prefixes))
         self._own_networks = own_networks or OwnNetworks()
 

@@ -33,6 +33,7 @@ from sluice.ingest.politeness.broker import KeptInBroker, LenientBroker, lua
 from sluice.ingest.search.port import SearchAnswer, SearchFilters, SearchProvider, SearchQuery, pages_at_most
 from sluice.ingest.settings import SearchSettings
 from sluice.ingest.url import host_of, normalise_url, within_domains
+from sluice.otel.context import span
 
 KEY_TTL_SECONDS = 2 * 86_400
 BROKER_TIMEOUT_SECONDS = 5.0
@@ -259,7 +260,8 @@ class _Failover:
         self.check_cancelled()
         self._count(provider, query)
         try:
-            answer = provider.search(query)
+            with span(f"search {provider.name}", kind="client", attributes={"sluice.provider": provider.name}):
+                answer = provider.search(query)
         except CircuitOpen:
             with contextlib.suppress(Unavailable):  # one call less today: no reason to fail
                 self.quota.give_back(provider.name, query.today)

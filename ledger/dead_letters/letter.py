@@ -69,7 +69,7 @@ def park(
         connection.insert(dead_letters, letter | facts)
     note_parked(connection, run, {"kind": row.kind, **letter, **facts}, now)
     why = f"{verdict.reason}: {facts['message']}"
-    attempts.end(connection, row.run_id, row.id, row.epoch, "died" if verdict.reason == "poison" else "parked", why, now)
+    attempts.ended(connection, row, "died" if verdict.reason == "poison" else "parked", why, now)
     subject = row.kind if event is None else subject_of(event.body)
     gap = Gap(stage=row.queue, subject=subject, reason=verdict.reason, detail=facts["message"])
     return write(connection, run, [Entry(make(GapFound(gap=gap)))], now)
@@ -225,6 +225,7 @@ _REVIVE = (
         status="ready",
         due_at=bindparam("moment"),
         turn=bindparam("at_turn"),
+        behind=bindparam("now_behind"),
         attempts=0,
         deaths=0,
         why=None,
@@ -317,10 +318,16 @@ def _told(orders: Orders) -> str:
 def _revive(connection: Transaction, row: AnyRow, now: float) -> None:
     run = take(connection, row.run_id, dead=-1)
     event = connection.select(events, {"id": row.event_id}).one()
-    [turn] = take_turns(connection, [event.queue], event.priority, event.lane)
+    [place] = take_turns(connection, [event.queue], event.priority, event.lane)
     reserve = spend_in(event, "reserve")
     held_on = today(now) if reserve != Spend() else None
-    facts = {"moment": now, "at_turn": turn, "held_on": held_on, "below": current_traceparent()}
+    facts = {
+        "moment": now,
+        "at_turn": place.turn,
+        "now_behind": place.behind,
+        "held_on": held_on,
+        "below": current_traceparent(),
+    }
     connection.execute(_REVIVE, {"of_event": event.id, **facts})
     Balance(held=reserve).carry_out(connection, run, now)
 

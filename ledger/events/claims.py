@@ -64,7 +64,6 @@ class Taken:
     """A row of `events` that a worker holds and whose payload is not decoded yet."""
 
     row: AnyRow
-    waited_seconds: float
     is_probe: bool = False
 
 
@@ -110,6 +109,8 @@ def _claiming(candidates: Select[Any], *conditions: Any) -> Update:
             deliveries=events.c.deliveries + 1,
             worker=bindparam("by_worker"),
             ready_at=events.c.due_at,
+            claimed_at=bindparam("moment"),
+            claimed_by=bindparam("by_worker"),
             due_at=bindparam("until"),
         )
         .returning(*events.c)
@@ -152,7 +153,9 @@ _FREE = (
         worker=None,
         deaths=bindparam("counted"),
         turn=func.coalesce(SERVED.scalar_subquery(), events.c.turn),
+        behind=literal_column("0"),
     )
+    .returning(*attempts.LAST)
 )
 _LAST_DEATH = update(events).where(*_STILL_HELD).values(deaths=bindparam("counted")).returning(*events.c)
 _IS_CLAIMED = events.c.status == "claimed"
@@ -180,7 +183,7 @@ def take_next(
 
     `most_of_a_tenant` bounds what the worker's pool holds of one tenant; the pool's workers are named `POOL.NUMBER`.
     """
-    facts: dict[str, Any] = {"of_queue": stage, "by_worker": worker, "until": now + lease_seconds}
+    facts: dict[str, Any] = {"of_queue": stage, "by_worker": worker, "moment": now, "until": now + lease_seconds}
     if not alone and connection.execute(_ANY_SUSPECT, {"of_queue": stage}).first():
         return NotClaimed("suspects_wait")
     next_one, next_suspect = _CLAIM, _CLAIM_SUSPECT
@@ -193,14 +196,10 @@ def take_next(
     row = connection.execute(next_suspect, facts).first() if alone else None
     row = row or connection.execute(next_one, facts).first()
     if row is not None:
-        attempts.begin(connection, row, now)
-        return Taken(row, max(0.0, now - row.ready_at))
+        return Taken(row)
     if stages.let_probe_through(connection, stage, now, probe_seconds):
         row = connection.execute(_PROBE, facts).first() or connection.execute(_PROBE_SUSPECT, facts).first()
-        if row is None:
-            return NotClaimed("nothing_ready")
-        attempts.begin(connection, row, now)
-        return Taken(row, max(0.0, now - row.ready_at), is_probe=True)
+        return NotClaimed("nothing_ready") if row is None else Taken(row, is_probe=True)
     return NotClaimed("paused" if stages.is_paused(connection, stage) else "nothing_ready")
 
 
@@ -208,8 +207,8 @@ def claim_in(taken: Taken) -> Claim:
     """Decode a taken row's event into a claim. Raises `MalformedEvent` if that fails; the caller parks the event."""
     row = taken.row
     same = ("epoch", "worker", "attempts", "deliveries", "deaths", "replay_traceparent")
-    facts = {name: getattr(row, name) for name in same}
-    return Claim(decode(row.payload), is_probe=taken.is_probe, waited_seconds=taken.waited_seconds, **facts)
+    facts = {name: getattr(row, name) for name in same} | {"waited_seconds": max(0.0, row.claimed_at - row.ready_at)}
+    return Claim(decode(row.payload), is_probe=taken.is_probe, **facts)
 
 
 def park_malformed(connection: Transaction, taken: Taken, error: MalformedEvent, now: float) -> NotClaimed:
@@ -264,12 +263,13 @@ def free(
     fails_first = died and not _has_failed(seen)
     if fails_first:
         attempts.count_retrying(connection, seen.run_id, 1)
-    if connection.execute(_FREE, facts).rowcount == 0:
+    freed = connection.execute(_FREE, facts).first()
+    if freed is None:
         if fails_first:
             attempts.count_retrying(connection, seen.run_id, -1)
         return []
     why = None if not died else "its lease ran out" if math.isfinite(run_out_by) else "its worker died"
-    attempts.end(connection, seen.run_id, seen.id, seen.epoch, "died" if died else "released", why, now)
+    attempts.ended(connection, freed._replace(behind=seen.behind), "died" if died else "released", why, now)
     return [WakeUp(seen.queue, seen.id)]
 
 

@@ -111,7 +111,6 @@ def cancel(connection: Transaction, run_id: str, now: float) -> tuple[bool, list
     for event in open_events:
         balance.free(event)
     connection.execute(_CANCEL, {"of_run": run_id, "moment": now})
-    attempts.end_all(connection, run_id, "cancelled", now)
     if run.retrying:
         attempts.count_retrying(connection, run_id, -run.retrying)
     emitted: list[Event] = []
@@ -126,10 +125,15 @@ def gaps_of(connection: Transaction, run_id: str, *, standing: bool = False) -> 
 
     With `standing`, those are left out whose dead letter was replayed with success since.
     """
+    return tuple(gap for gap, is_mended in sorted_gaps(connection, run_id) if not (standing and is_mended))
+
+
+def sorted_gaps(connection: Transaction, run_id: str) -> list[tuple[Gap, bool]]:
+    """Return the run's gaps, each with whether its dead letter was replayed with success since."""
     found = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": GapFound.kind}).scalars()
     told = [decode(payload) for payload in found]
-    closed = set(connection.execute(_REPLAYED, {"of_run": run_id}).scalars()) if standing and told else ()
-    return tuple(one.body.gap for one in told if isinstance(one.body, GapFound) and one.cause_id not in closed)
+    closed = set(connection.execute(_REPLAYED, {"of_run": run_id}).scalars()) if told else ()
+    return [(one.body.gap, one.cause_id in closed) for one in told if isinstance(one.body, GapFound)]
 
 
 def _mend(connection: Transaction, run: AnyRow, emitted: Sequence[Event], now: float) -> None:

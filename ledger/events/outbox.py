@@ -14,7 +14,7 @@ the tenant queue is `lane`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
@@ -55,23 +55,34 @@ def tenant_queue_of(run: AnyRow) -> str:
     return f"corpus:{run.corpus}" if run.owner == NO_KEY else f"key:{run.owner}"
 
 
-def take_turns(connection: Transaction, queues: Sequence[Queue | None], priority: int, tenant_queue: str) -> list[int]:
-    """Return a turn for one event of the tenant queue in each of `queues`, in order; 0 where the queue is None.
+class Place(NamedTuple):
+    """An event's turn, and how many turns come before it: as many events of its own tenant, for those of others that
+    come between are no more than the tenants."""
+
+    turn: int = 0
+    behind: int = 0
+
+
+def take_turns(
+    connection: Transaction, queues: Sequence[Queue | None], priority: int, tenant_queue: str
+) -> list[Place]:
+    """Return a place for one event of the tenant queue in each of `queues`, in order; the first where the queue is None.
 
     The caller must make the events ready, which takes the turns, before it calls this again.
     """
-    turns = {
-        queue: count(_next_turn(connection, queue, priority, tenant_queue))
-        for queue in sorted({q for q in queues if q})
+    places = {
+        queue: _next_places(connection, queue, priority, tenant_queue) for queue in sorted({q for q in queues if q})
     }
-    return [0 if queue is None else next(turns[queue]) for queue in queues]
+    return [Place() if queue is None else next(places[queue]) for queue in queues]
 
 
-def _next_turn(connection: Transaction, queue: Queue, priority: int, tenant_queue: str) -> int:
+def _next_places(connection: Transaction, queue: Queue, priority: int, tenant_queue: str) -> Iterator[Place]:
     facts = {"of_queue": queue, "at_priority": priority, "of_lane": tenant_queue}
     if connection.dialect == "postgresql":  # SQLite has one writer at a time
         connection.execute(_ALONE, {"line": f"{queue} {priority} {tenant_queue}"})
-    return int(connection.execute(_NEXT, facts).scalar() or 0)
+    row = connection.execute(_NEXT, facts).one()
+    served = row.turn if row.served is None else row.served
+    return (Place(turn, turn - served) for turn in count(row.turn))
 
 
 _HERE = (
@@ -85,7 +96,10 @@ SERVED = select(events.c.turn).where(*_HERE).order_by(events.c.turn).limit(1)
 _OWN_LAST = (
     select(events.c.turn).where(*_HERE, events.c.lane == bindparam("of_lane")).order_by(events.c.turn.desc()).limit(1)
 )
-_NEXT = select(func.coalesce(_OWN_LAST.scalar_subquery() + 1, SERVED.scalar_subquery(), 0))
+_NEXT = select(
+    func.coalesce(_OWN_LAST.scalar_subquery() + 1, SERVED.scalar_subquery(), 0).label("turn"),
+    SERVED.scalar_subquery().label("served"),
+)
 _ALONE = select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("line"), 0)))
 """A lock per tenant queue: each transaction that places events in it sees those of the one before."""
 
@@ -144,9 +158,9 @@ def write(
     if not fresh:
         return []
     priority, tenant_queue = priority_of(run, cause_priority), tenant_queue_of(run)
-    turns = take_turns(connection, [entry.event.queue for entry in fresh], priority, tenant_queue)
-    place = {"priority": priority, "lane": tenant_queue}
-    rows = [_row_of(entry, now) | place | {"turn": turn} for entry, turn in zip(fresh, turns, strict=True)]
+    places = take_turns(connection, [entry.event.queue for entry in fresh], priority, tenant_queue)
+    line = {"priority": priority, "lane": tenant_queue}
+    rows = [_row_of(entry, now) | line | place._asdict() for entry, place in zip(fresh, places, strict=True)]
     connection.insert_each(_INSERT, rows)
     if balance is not None:
         balance.held = sum((entry.held for entry in fresh if entry.held), balance.held)

@@ -59,7 +59,14 @@ class Settled:
 _SETTLE = (
     update(events)
     .where(*MINE)
-    .values(status="settled", due_at=None, worker=None, settled_at=bindparam("moment"), why=bindparam("because"))
+    .values(
+        status="settled",
+        due_at=None,
+        worker=None,
+        settled_at=bindparam("moment"),
+        why=bindparam("because"),
+        waited_ms=bindparam("idle_ms"),
+    )
     .returning(events.c.priority, events.c.reserved_on, *(events.c[f"reserve_{unit}"] for unit in UNITS))
 )
 _WAIT = (
@@ -72,6 +79,7 @@ _WAIT = (
         attempts=events.c.attempts + bindparam("counted"),
         why=bindparam("because"),
     )
+    .returning(*attempts.LAST)
 )
 _COUNT_ATTEMPT = update(events).where(*MINE).values(attempts=events.c.attempts + 1).returning(*events.c)
 _MINE_NOW = update(events).where(*MINE).values(epoch=events.c.epoch).returning(*events.c)
@@ -125,10 +133,10 @@ def _done(
 ) -> Settled:
     balance = Balance(spent=outcome.spend)
     run = take(connection, claim.event.run_id, settled=1, spend=outcome.spend)
-    facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": now, "because": why}
+    idle_ms, why = (round(1_000 * outcome.waited.seconds), outcome.waited.why) if outcome.waited else (0, why)
+    facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": now, "because": why, "idle_ms": idle_ms}
     row = _still_mine(connection.execute(_SETTLE, facts).first(), claim)
     balance.free(row)
-    _end(connection, claim, "settled" if why is None else "discarded", why, now)
     if claim.has_failed:
         attempts.count_retrying(connection, run.run_id, -1)
     if isinstance(claim.event.body, FeedbackGiven):
@@ -145,9 +153,8 @@ def _wait(connection: Transaction, claim: Claim, outcome: Retry, now: float) -> 
     facts["counted"] = int(outcome.counts)
     if outcome.counts and not claim.has_failed:
         attempts.count_retrying(connection, claim.event.run_id, 1)
-    if connection.execute(_WAIT, facts).rowcount == 0:
-        raise _lost(claim)
-    _end(connection, claim, "retried", outcome.why, now)
+    row = _still_mine(connection.execute(_WAIT, facts).first(), claim)
+    attempts.ended(connection, row, "retried", outcome.why, now)
     if run is not None:
         balance.carry_out(connection, run, now)
     return Settled()
@@ -178,10 +185,6 @@ def _closed(
     balance.carry_out(connection, run, now)
     finished = any(event.kind == "RunFinished" for event in closing)
     return Settled((*emitted, *closing), finished, dropped)
-
-
-def _end(connection: Transaction, claim: Claim, ending: attempts.Ending, why: str | None, now: float) -> None:
-    attempts.end(connection, claim.event.run_id, claim.event.id, claim.epoch, ending, why, now)
 
 
 def _still_mine(row: AnyRow | None, claim: Claim) -> AnyRow:

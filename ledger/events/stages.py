@@ -15,9 +15,9 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, select, update
 
 from sluice.contracts.event import Queue
-from sluice.ledger.audit import record
+from sluice.ledger.audit import SLUICE, record
 from sluice.ledger.events.outbox import WakeUp, take_turns
-from sluice.ledger.schema.tables import AnyRow, events, moment, pauses, perhaps_moment
+from sluice.ledger.schema.tables import AnyRow, events, moment, operator_actions, pauses, perhaps_moment, pool_sizes
 from sluice.ledger.transaction import Transaction
 
 
@@ -40,6 +40,14 @@ _PROBE = (
     .values(until=bindparam("again"), probes=pauses.c.probes + 1)
 )
 _ALL = select(pauses).order_by(pauses.c.since)
+NO_WORKER = ("no_worker", "worker_back")
+"""Actions of Sluice's own on a stage whose last worker went, and that has one again."""
+_LAST_NOTED = (
+    select(operator_actions)
+    .where(operator_actions.c.subject == bindparam("of_subject"), operator_actions.c.action.in_(NO_WORKER))
+    .order_by(operator_actions.c.seq.desc())
+    .limit(1)
+)
 _RESUME_OWN = delete(pauses).where(_OF_STAGE, pauses.c.operator.is_(None))
 
 
@@ -49,9 +57,10 @@ def pause(
     """Pause the stage; False when it was paused before. An operator's pause replaces the breaker's."""
     until = None if seconds is None else now + seconds
     row = {"stage": stage, "since": now, "until": until, "why": why, "operator": operator}
-    if operator is not None:
-        record(connection, now, operator, "pause", [f"stage:{stage}"], why)
-    if connection.insert_once(pauses, row):
+    is_new = connection.insert_once(pauses, row)
+    if is_new or operator is not None:
+        record(connection, now, operator or SLUICE, "pause", [f"stage:{stage}"], why)
+    if is_new:
         return True
     if operator is not None:
         connection.update(pauses, {"stage": stage}, {"until": until, "why": why, "operator": operator})
@@ -61,11 +70,29 @@ def pause(
 def resume(connection: Transaction, stage: Queue, now: float, *, operator: str | None = None) -> bool:
     """End the pause; False when there was none, or when an operator paused it and `operator` is None."""
     if operator is None:
-        return connection.execute(_RESUME_OWN, {"of_stage": stage}).rowcount == 1
-    resumed = connection.delete(pauses, {"stage": stage}) == 1
+        resumed = connection.execute(_RESUME_OWN, {"of_stage": stage}).rowcount == 1
+    else:
+        resumed = connection.delete(pauses, {"stage": stage}) == 1
     if resumed:
-        record(connection, now, operator, "resume", [f"stage:{stage}"])
+        record(connection, now, operator or SLUICE, "resume", [f"stage:{stage}"])
     return resumed
+
+
+def note_workers(connection: Transaction, stage: Queue, are_there: bool, at: float) -> bool:
+    """Record that the stage has no worker since `at`, or has one again; False when that is what was recorded last.
+
+    Who reads later why an event waited finds it here: a worker that is not there leaves no other trace.
+    """
+    last = connection.execute(_LAST_NOTED, {"of_subject": f"stage:{stage}"}).first()
+    if are_there == (last is None or last.action == NO_WORKER[1]):
+        return False
+    note = ""
+    if not are_there:
+        size = connection.select(pool_sizes, {"stage": stage}).first()
+        note = f"{size.operator} wants none" if size is not None and not size.wanted else ""
+        at = at if last is None else max(at, last.at)
+    record(connection, at, SLUICE, NO_WORKER[are_there], [f"stage:{stage}"], note)
+    return True
 
 
 def let_probe_through(connection: Transaction, stage: Queue, now: float, probe_seconds: float) -> bool:
@@ -99,7 +126,7 @@ _DUE = (
 _WAKE = (
     update(events)
     .where(events.c.seq == bindparam("of_seq"), events.c.status == "waiting")
-    .values(status="ready", turn=bindparam("at_turn"))
+    .values(status="ready", turn=bindparam("at_turn"), behind=bindparam("now_behind"))
     .returning(events.c.queue, events.c.id)
 )
 
@@ -111,7 +138,10 @@ def wake(connection: Transaction, now: float, most: int) -> list[WakeUp]:
         by_line[row.queue, row.priority, row.lane].append(row)
     woken: list[AnyRow] = []
     for (queue, priority, tenant_queue), rows in sorted(by_line.items()):
-        turns = take_turns(connection, [queue] * len(rows), priority, tenant_queue)
-        moves = [{"of_seq": row.seq, "at_turn": turn} for row, turn in zip(rows, turns, strict=True)]
+        places = take_turns(connection, [queue] * len(rows), priority, tenant_queue)
+        moves = [
+            {"of_seq": row.seq, "at_turn": place.turn, "now_behind": place.behind}
+            for row, place in zip(rows, places, strict=True)
+        ]
         woken += connection.execute_each(_WAKE, moves)
     return [WakeUp(row.queue, row.id) for row in woken]

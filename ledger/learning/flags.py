@@ -36,7 +36,8 @@ _NOUNS = {"search": ("search", "searches"), "crawl": ("page", "pages")}
 
 @dataclass(frozen=True, slots=True)
 class StoredFlag:
-    """The stored part of a flag. `enabled` is None where no value is stored; the flag may be killed all the same."""
+    """The stored part of a flag. `enabled` is None where no value is stored; the flag may be killed all the same.
+    `share` of the runs have a flag that is on; None: all of them."""
 
     name: str
     enabled: bool | None = None
@@ -44,6 +45,7 @@ class StoredFlag:
     changed_at: datetime | None = None
     operator: str | None = None
     note: str = ""
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,25 +113,35 @@ class Flags(LedgerPart):
         with self._database.reading() as connection:
             return actions_on(connection, f"flag:{name}")
 
-    def change(self, name: FlagName, action: FlagAction, operator: str, note: str, resolve: Resolve) -> FlagChange:
-        """Change a flag; if it is then off, purge the feature's waiting directives.
+    def change(
+        self, name: FlagName, action: FlagAction, operator: str, note: str, resolve: Resolve, share: float | None = None
+    ) -> FlagChange:
+        """Change a flag; if it is then off, purge the feature's waiting directives. `share` is of one switched on.
 
         Raises `Conflict` if the flag is killed: it must be reset before it is switched on.
         """
         with self._database.writing() as connection:
-            return _change(connection, name, action, operator, note, resolve, self._clock())
+            return _change(connection, name, action, operator, note, resolve, self._clock(), share)
 
 
 def _change(
-    connection: Transaction, name: FlagName, action: FlagAction, operator: str, note: str, resolve: Resolve, now: float
+    connection: Transaction,
+    name: FlagName,
+    action: FlagAction,
+    operator: str,
+    note: str,
+    resolve: Resolve,
+    now: float,
+    share: float | None,
 ) -> FlagChange:
     connection.insert_once(flags, {"name": name, "changed_at": now, "operator": operator, "note": note})
     before = _stored(connection.execute(_ONE, {"of_name": name}).one())
-    after = _applied(before, action)
+    after = _applied(before, action, share)
     was, state = resolve(before), resolve(replace(after, changed_at=moment(now), operator=operator, note=note))
     bodies: list[Body] = []
     if after != before:
-        facts = {"enabled": None if after.enabled is None else int(after.enabled), "killed": int(after.killed)}
+        enabled = None if after.enabled is None else int(after.enabled)
+        facts = {"enabled": enabled, "killed": int(after.killed), "share": after.share}
         connection.update(flags, {"name": name}, {**facts, "changed_at": now, "operator": operator, "note": note})
         bodies.append(
             FlagChanged(
@@ -138,6 +150,7 @@ def _change(
                 was_enabled=was.enabled,
                 enabled=state.enabled,
                 decided_by=state.decided_by,
+                share=state.share,
                 operator=operator,
                 note=note,
             )
@@ -157,18 +170,18 @@ def _change(
     return FlagChange(state, run, len(purged.event_ids), tuple(purged.emitted))
 
 
-def _applied(stored: StoredFlag, action: FlagAction) -> StoredFlag:
+def _applied(stored: StoredFlag, action: FlagAction, share: float | None) -> StoredFlag:
     match action:
         case "on" if stored.killed:
             raise Conflict(
                 f"the flag {stored.name} was killed by {stored.operator}: `sluice flags {stored.name} --reset` first"
             )
         case "on" | "off":
-            return replace(stored, enabled=action == "on")
+            return replace(stored, enabled=action == "on", share=share)
         case "kill":
             return replace(stored, killed=True)
         case "reset":
-            return replace(stored, enabled=None, killed=False)
+            return replace(stored, enabled=None, killed=False, share=None)
 
 
 def _purged(connection: Transaction, name: FlagName, now: float) -> Purged:
@@ -220,7 +233,7 @@ def _told(name: FlagName, purged: Purged) -> PendingPurged:
 
 def _stored(row: AnyRow) -> StoredFlag:
     enabled = None if row.enabled is None else bool(row.enabled)
-    return StoredFlag(row.name, enabled, bool(row.killed), moment(row.changed_at), row.operator, row.note)
+    return StoredFlag(row.name, enabled, bool(row.killed), moment(row.changed_at), row.operator, row.note, row.share)
 
 
 def _close(connection: Transaction, run: AnyRow, gap: Gap, now: float) -> list[Event]:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -142,6 +143,12 @@ def add_console(operations: Operations) -> None:
     _create(operations, tables.attempts, tables.stage_minutes, tables.pool_sizes, tables.console_sessions)
     connection = operations.get_bind()
     operations.add_column("events", Column("ready_at", Float))
+    operations.add_column("events", Column("claimed_at", Float))
+    operations.add_column("events", Column("claimed_by", Text))
+    operations.add_column("events", Column("behind", BigInteger, nullable=False, server_default="0"))
+    operations.add_column("events", Column("waited_ms", BigInteger, nullable=False, server_default="0"))
+    if all(column["name"] != "share" for column in inspect(connection).get_columns("flags")):
+        operations.add_column("flags", Column("share", Float))
     operations.add_column("runs", Column("retrying", BigInteger, nullable=False, server_default="0"))
     failed = "FROM events WHERE due_at IS NOT NULL AND attempts + deaths > 0"
     operations.execute(
@@ -153,7 +160,7 @@ def add_console(operations: Operations) -> None:
     for table in (tables.runs, tables.dead_letters, tables.operator_actions):
         for index in table.indexes:
             if index.name in new:
-                index.create(connection)
+                index.create(connection, checkfirst=True)
 
 
 def _create(operations: Operations, *made: Table) -> None:
@@ -274,7 +281,7 @@ def migrate(database: Database, now: datetime, free_bytes: FreeBytes | None = No
     """Copy the ledger and carry out the steps that are due; a current ledger is left as it is, and a new one is made.
 
     Raises:
-        Conflict: the ledger was written by a newer Sluice, or by one that was never released.
+        Conflict: the ledger was written by a newer Sluice, or by one that was never released; or it is being backed up.
         Unavailable: the database does not answer, somebody keeps using it, or there is no room for a copy. Nothing
             was changed.
     """
@@ -286,10 +293,17 @@ def migrate(database: Database, now: datetime, free_bytes: FreeBytes | None = No
         plan = _plan(connection)
         if not plan.is_due:
             return plan
+        _require_no_backup(connection)
         copy = _take_copy(connection, database, plan, now, free_bytes or _free_bytes)
         _upgrade(connection, plan)
         connection.execute(update(versions).values(version=plan.wanted))
     return Migration(plan.found, plan.wanted, copy)
+
+
+def _require_no_backup(connection: Connection) -> None:
+    ask = text("SELECT 1 FROM leases WHERE name = 'backup' AND until > :now")
+    if connection.execute(ask, {"now": time.time()}).first() is not None:
+        raise Conflict("a backup of the ledger is being taken: wait for its end, then migrate")
 
 
 def _upgrade(connection: Connection, plan: Migration) -> None:
@@ -330,16 +344,21 @@ def _copy_file(ledger: Path, wanted: int, now: datetime, free_bytes: FreeBytes) 
         left_behind.unlink()
     partial = copy.with_name(f"{copy.name}.partial")
     try:
-        with closing(sqlite3.connect(ledger)) as reader:
-            reader.execute("VACUUM INTO ?", (str(partial),))
-        partial.chmod(ledger.stat().st_mode & 0o777)
-        fsync_path(partial)
+        vacuum_into(ledger, partial)
         partial.rename(copy)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
     fsync_path(ledger.parent)
     return copy
+
+
+def vacuum_into(ledger: Path, copy: Path) -> None:
+    """Copy an SQLite database as it is at this moment, without what was deleted, and flush it. Writers go on."""
+    with closing(sqlite3.connect(ledger)) as reader:
+        reader.execute("VACUUM INTO ?", (str(copy),))
+    copy.chmod(ledger.stat().st_mode & 0o777)
+    fsync_path(copy)
 
 
 def _require_room(ledger: Path, free_bytes: FreeBytes) -> None:

@@ -16,9 +16,10 @@ from sqlalchemy import bindparam, func, select
 from sluice.contracts.api import RunStatus
 from sluice.contracts.event import QUEUES, Queue
 from sluice.ledger.audit import SLUICE
+from sluice.ledger.events.attempts import rows_of_run
 from sluice.ledger.events.outbox import SERVED
 from sluice.ledger.events.stages import NO_WORKER, all_paused
-from sluice.ledger.schema.tables import AnyRow, attempts, dead_letters, events, operator_actions, runs
+from sluice.ledger.schema.tables import AnyRow, dead_letters, events, operator_actions, runs
 from sluice.ledger.transaction import Transaction
 
 MOST_EVENTS, MOST_ACTIONS = 50_000, 400
@@ -75,6 +76,7 @@ class RunRecord:
     """A run with everything that tells of its time. `replayed_by` names the operator by the event that was parked."""
 
     run_id: str
+    corpus: str
     status: RunStatus
     created_at: float
     finished_at: float | None = None
@@ -96,9 +98,6 @@ _EVENTS = (
     .order_by(events.c.seq)
     .limit(MOST_EVENTS)
 )
-_ATTEMPTS = (
-    select(attempts).where(attempts.c.run_id == bindparam("of_run")).order_by(attempts.c.event_id, attempts.c.epoch)
-)
 _ACTIONS = (
     select(operator_actions)
     .where(operator_actions.c.subject.in_([f"stage:{stage}" for stage in QUEUES]))
@@ -115,13 +114,13 @@ def read_record(connection: Transaction, run_id: str, now: float) -> RunRecord:
     """Read the record of a run. Raises `NotFound` if there is none."""
     run = connection.select(runs, {"run_id": run_id}).found(f"run {run_id}")
     rows, tries = connection.execute(_EVENTS, {"of_run": run_id}).all(), defaultdict(list)
-    for row in connection.execute(_ATTEMPTS, {"of_run": run_id}):
+    for row in rows_of_run(connection, run_id, MOST_EVENTS):
         facts = {name: getattr(row, name) for name in ("epoch", "worker", "ready_at", "claimed_at", "ended_at")}
         more = {"outcome": row.outcome, "why": row.why or "", "behind": row.behind, "waited_ms": row.waited_ms}
         tries[row.event_id].append(AttemptRow(**facts, **more))
     replays = connection.execute(_REPLAYS, {"of_run": run_id}) if run.dead_letters or _any_was_parked(tries) else ()
     return RunRecord(
-        *(run_id, run.status, run.created_at, run.finished_at, run.traceparent),
+        *(run_id, run.corpus, run.status, run.created_at, run.finished_at, run.traceparent),
         events=_events_of(connection, rows),
         attempts={event_id: tuple(found) for event_id, found in tries.items()},
         rests=_rests_of(connection, {row.queue for row in rows} - {None}, now),

@@ -107,7 +107,9 @@ def _waits(event: EventRow, begins: float, ends: float, behind: int, record: Run
     if ends < begins:
         otherwise = f"clocks differ by {begins - ends:.3f} s"
     own = [one for one in record.rests if one.stage == event.stage and one.begins < ends and _open(one, ends) > begins]
-    moments = sorted({begins, ends, *(at for one in own for at in (one.begins, _open(one, ends)) if begins < at < ends)})
+    moments = sorted(
+        {begins, ends, *(at for one in own for at in (one.begins, _open(one, ends)) if begins < at < ends)}
+    )
     pending: Stretch | None = None
     for at, until in zip(moments, moments[1:], strict=False) if ends >= begins else ((begins, ends),):
         why = next((one.why for one in own if one.begins <= at and _open(one, ends) >= until), otherwise)

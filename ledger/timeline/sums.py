@@ -78,11 +78,7 @@ class Chain:
 
 
 def _held_by(
-    record: RunRecord,
-    lives: Mapping[str, Sequence[Stretch]],
-    ended: Mapping[str, float],
-    at: float,
-    seen: set[str],
+    record: RunRecord, lives: Mapping[str, Sequence[Stretch]], ended: Mapping[str, float], at: float, seen: set[str]
 ) -> EventRow | None:
     """Return the event that ended at that very moment, else the one that was open longest then."""
     began = [
@@ -118,7 +114,7 @@ def _part(one: Stretch) -> str:
 
 def line_of(sums: Sequence[TimelineSum], total: float, *, is_over: bool = True) -> str:
     """Return the sum as one line. The figures in it add up exactly, those between brackets too."""
-    places = 3 if total < 1 else 2 if total < 1_000 else 0
+    places = 3 if total < 1 else 2
     scale = 10**places
     whole = round(total * scale)
     terms = []

@@ -6,7 +6,7 @@ prometheus_client maps sparse files into memory: on a full disk the first write 
 (mmap(2)), which ends the process. Here every block is allocated before it is mapped (posix_fallocate(3)). Without
 room the figures go to this process's own memory: they are missing from the sums until it is started again.
 
-An exemplar is the trace of one observation behind a figure, so that a dashboard links a point to its trace. Processes
+An exemplar is the trace and the run of one observation behind a figure: a point of a dashboard leads to them. Processes
 that share a directory keep theirs in `exemplars_<process id>.json` there, as prometheus_client keeps none for several
 processes. The file is written anew for a sample's first exemplar, else at most once in `WRITE_SECONDS`: it may lack the
 latest. On a full disk exemplars are lost, and nothing else.
@@ -28,20 +28,23 @@ from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.samples import Exemplar
 
 WRITE_SECONDS = 5.0
-TRACE_ID = "trace_id"
-"""The exemplars' label, which Grafana's data source looks for."""
+TRACE_ID, RUN_ID = "trace_id", "run_id"
+"""The exemplars' labels; Grafana's data source looks for the first. OpenMetrics allows 128 characters, these take 78."""
 
 Key = tuple[str, frozenset[tuple[str, str]]]
 """A sample's name, and its labels."""
 
 
-def current_exemplar() -> dict[str, str] | None:
-    """Return the trace of the current span as an exemplar; None outside any span."""
-    trace = sys.modules.get("opentelemetry.trace")  # without this import no span can be current
-    if trace is None:
+def current_exemplar(run_id: str | None = None) -> dict[str, str] | None:
+    """Return the trace of the current span as an exemplar, with its run or the one given; None outside any span."""
+    tracing = sys.modules.get("sluice.otel.context")  # without this import no span can be current
+    if tracing is None:
         return None
-    context = trace.get_current_span().get_span_context()
-    return {TRACE_ID: f"{context.trace_id:032x}"} if context.is_valid else None
+    context = tracing.trace.get_current_span().get_span_context()
+    if not context.is_valid:
+        return None
+    run_id = run_id or tracing.current_run()
+    return {TRACE_ID: f"{context.trace_id:032x}"} | ({RUN_ID: run_id} if run_id and len(run_id) <= 64 else {})
 
 
 def use_shared_exemplars() -> None:
@@ -80,7 +83,7 @@ class ExemplarFile:
 
     def _write(self) -> None:
         rows = [
-            (name, dict(labels), one.labels[TRACE_ID], one.value, one.timestamp)
+            (name, dict(labels), one.labels, one.value, one.timestamp)
             for (name, labels), one in list(self._kept.items())
         ]
         path = exemplar_file(self._folder, self._process_id)
@@ -105,10 +108,10 @@ def read_exemplars(folder: Path) -> dict[Key, Exemplar]:
             rows = json.loads(path.read_text())
         except (OSError, ValueError):
             continue  # its process has just ended
-        for name, labels, trace_id, value, timestamp in rows:
+        for name, labels, known, value, timestamp in rows:
             key = name, frozenset(labels.items())
             if key not in found or found[key].timestamp < timestamp:
-                found[key] = Exemplar({TRACE_ID: trace_id}, value, timestamp)
+                found[key] = Exemplar(known, value, timestamp)
     return found
 
 

@@ -48,6 +48,7 @@ EVALUATION_LATENCY_SECONDS = gauge("sluice_evaluation_latency_seconds{profile,pl
 EVALUATION_BEHIND_SECONDS = gauge("sluice_evaluation_behind_seconds")
 
 FLAG_ENABLED = gauge("sluice_flag_enabled{flag}")
+FLAG_SHARE = gauge("sluice_flag_share{flag,arm,figure}")
 FLAG_CHANGES = counter("sluice_flag_changes_total{flag,to}")
 UNKNOWN_FLAGS = counter("sluice_unknown_flags_total")
 PURGED_DIRECTIVES = counter("sluice_purged_directives_total{flag}")
@@ -83,6 +84,7 @@ PRIVATE_FOUND = counter("sluice_private_found_total{kind}")
 MASKED = counter("sluice_masked_total{kind}")
 QUARANTINED = counter("sluice_quarantined_chunks_total{rule}")
 QUARANTINE_HELD = gauge("sluice_quarantine_held")
+BACKUP_VERIFIED_AT = gauge("sluice_backup_verified_timestamp_seconds")
 
 # -- the machinery: stages, ledger, HTTP, ingestion, searches and crawls, memory, the graph
 

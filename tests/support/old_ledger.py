@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from alembic.operations import Operations
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
-NEW_COLUMNS = (api_keys.c.expires_at, events.c.ready_at, runs.c.retrying)
+NEW_COLUMNS = (
+    *(api_keys.c.expires_at, runs.c.retrying),
+    *(events.c[name] for name in ("ready_at", "claimed_at", "claimed_by", "behind", "waited_ms")),
+)
 """Columns that today's code reads or writes as it works; that Sluice had none of them."""
 LATER_VERSION = schema_version() + 1
 
@@ -67,7 +70,8 @@ def fill(database: Database) -> None:
         webhooks.create(connection)  # today's code looks whom to tell; that Sluice told nobody
         attempts.create(connection)
         for column in NEW_COLUMNS:
-            connection.execute(text(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} FLOAT"))
+            kind = column.type.compile(connection.dialect)
+            connection.execute(text(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} {kind}"))
     steps = dict(STEPS)
     STEPS.clear()  # as the Sluice that wrote it
     try:

@@ -12,6 +12,7 @@ import structlog
 import uvicorn
 
 from sluice.api.app import SERVED_BY, make_api
+from sluice.api.connections import Server
 from sluice.ledger.ledger import Ledger
 from sluice.workers.settings import Settings
 from tests.support.instance import free_port
@@ -31,7 +32,7 @@ def served(settings: Settings) -> Iterator[str]:
     handlers, level = list(root.handlers), root.level
     port = free_port()
     api = make_api(settings.model_copy(update={"http_port": port}))
-    server = uvicorn.Server(uvicorn.Config(api, host="127.0.0.1", port=port, **SERVED_BY))
+    server = Server(api, uvicorn.Config(api, host="127.0.0.1", port=port, **SERVED_BY))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     deadline = time.monotonic() + START_SECONDS

@@ -161,6 +161,11 @@ CASES: dict[str, Case] = {
     "QuarantineWaits": Case(
         {"sluice_quarantine_held": f"4x{80 * HOUR}"}, {"sluice_quarantine_held": f"0x{80 * HOUR}"}, minute=75 * HOUR
     ),
+    "BackupOverdue": Case(
+        {"sluice_backup_verified_timestamp_seconds": f"0x{30 * HOUR}"},
+        {"sluice_backup_verified_timestamp_seconds": f"0x{20 * HOUR} 72000x{10 * HOUR}"},
+        minute=28 * HOUR,
+    ),
     "GraphFarBehind": Case(
         {'sluice_graph_behind{what="documents"}': "7+0", 'sluice_graph_behind{what="cypher"}': "7+0"},
         {  # it caught up once, and the file of the Cypher engine may wait

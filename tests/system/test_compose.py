@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,11 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 import yaml
 
 from bench.demo.metric_names import metric_names
 from sluice.contracts.event import QUEUES
+from sluice.ingest.egress.rules import EgressRules
+from sluice.workers.broker.embedded import answers, broker_command
+from sluice.workers.settings import load_settings
+from tests.support.instance import free_port
 from tests.support.repository import REPOSITORY
+from tests.support.waiting import until
 
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -51,7 +58,9 @@ def test_every_stage_and_every_process_is_a_service_of_the_same_image() -> None:
         "reconciler": ["sluice", "reconcile"],
         **{queue: ["sluice", "worker", queue] for queue in QUEUES},
     }
-    assert len({service["image"] for service in OURS.values()}) == 1
+    images = {name: (service["image"], service["build"]["target"]) for name, service in OURS.items()}
+    assert images.pop("crawl") == ("sluice-crawl:0.3.0", "crawl")
+    assert set(images.values()) == {("sluice:0.3.0", "process")}
 
 
 def test_every_service_volume_network_and_file_that_is_referenced_exists() -> None:
@@ -80,7 +89,7 @@ def test_whoever_waits_for_health_waits_for_a_service_that_reports_it() -> None:
         for needed, terms in service.get("depends_on", {}).items():
             if terms["condition"] == "service_healthy":
                 assert "healthcheck" in SERVICES[needed], f"{name} waits for {needed}"
-    assert [name for name, service in SERVICES.items() if "healthcheck" not in service] == ["otel-collector"]
+    assert [name for name, service in SERVICES.items() if "healthcheck" not in service] == ["otel-collector", "jaeger"]
 
 
 def test_every_pool_can_be_scaled() -> None:
@@ -91,12 +100,75 @@ def test_every_pool_can_be_scaled() -> None:
 def test_images_are_pinned_and_no_password_has_a_default() -> None:
     for name, service in SERVICES.items():
         assert re.search(r":v?\d+\.\d+", service["image"]), f"{name} runs {service['image']}"
-    text = (REPOSITORY / "compose.yaml").read_text()
-    for variable in re.findall(r"\$\{(\w*(?:PASSWORD|SECRET|KEY)\w*)([^}]*)\}", text):
-        assert variable[1].startswith(":?"), f"{variable[0]} is not required"
-    examples = (REPOSITORY / ".env.example").read_text()
-    for required in set(re.findall(r"\$\{(\w+):\?", text)):
-        assert re.search(rf"^{required}=$", examples, re.MULTILINE), f".env.example lacks {required}"
+    assert not re.findall(r"\$\{\w*(?:PASSWORD|SECRET|KEY)", (REPOSITORY / "compose.yaml").read_text()), (
+        "secrets are files"
+    )
+    for name, service in SERVICES.items():
+        for secret in service.get("secrets", []):
+            assert secret in COMPOSE["secrets"], f"{name} wants the undeclared secret {secret}"
+    used = {secret for service in SERVICES.values() for secret in service.get("secrets", [])}
+    assert used == set(COMPOSE["secrets"])
+
+
+def make_secrets(folder: Path) -> dict[str, str]:
+    """What deploy/make-secrets.sh writes, by file."""
+    subprocess.run([REPOSITORY / "deploy" / "make-secrets.sh", folder], check=True, timeout=30)
+    return {path.name: path.read_text().strip() for path in folder.iterdir()}
+
+
+def test_every_secret_is_made_once_and_for_this_user_alone(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path / "secrets")
+    assert set(made) == {secret["file"].removeprefix("./secrets/") for secret in COMPOSE["secrets"].values()}
+    assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
+    assert len({re.sub(r"\W", "", value) for value in made.values()}) == len(made)
+    assert made["broker.conf"].removeprefix("requirepass ") in made["broker_url"]
+    assert made["postgres_password"] in made["ledger_url"]
+    assert make_secrets(tmp_path / "secrets") == made
+
+
+def test_the_broker_takes_its_password_from_the_secret_and_throws_nothing_away(tmp_path: Path) -> None:
+    """The command of compose.yaml, run by a real server."""
+    server = shutil.which("valkey-server") or shutil.which("redis-server") or broker_command(load_settings())[0]
+    made = make_secrets(tmp_path)
+    command = SERVICES["redis"]["command"]
+    assert command[0] == "valkey-server"
+    port, options = free_port(), [one.replace("/run/secrets", str(tmp_path)) for one in command[1:]]
+    running = subprocess.Popen(
+        [server, *options, "--port", str(port), "--dir", str(tmp_path)], stdout=subprocess.DEVNULL
+    )
+    try:
+        url = made["broker_url"].replace("@redis:6379", f"@127.0.0.1:{port}")
+        client = redis.Redis.from_url(url)
+        until(lambda: answers(url, 1.0))
+        assert client.config_get("maxmemory*")["maxmemory-policy"] == "noeviction"
+        assert int(client.config_get("maxmemory")["maxmemory"]) == 768 * 2**20
+        with pytest.raises(redis.AuthenticationError):
+            redis.Redis(port=port).ping()
+        check = SERVICES["redis"]["healthcheck"]["test"][1]
+        assert "REDISCLI_AUTH=$$(sed 's/requirepass //' /run/secrets/broker.conf)" in check
+    finally:
+        running.kill()
+        running.wait()
+
+
+def test_our_processes_read_the_addresses_with_passwords_from_secrets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = make_secrets(tmp_path)
+    mounted = tmp_path / "run"
+    mounted.mkdir()
+    for name in OURS["gate"]["secrets"]:
+        (mounted / name).write_text(made[COMPOSE["secrets"][name]["file"].removeprefix("./secrets/")])
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(mounted))
+    settings = load_settings()
+    assert (settings.broker_url, settings.ledger_url) == (made["broker_url"], made["ledger_url"])
+    for service in OURS.values():
+        assert not {"SLUICE_BROKER_URL", "SLUICE_LEDGER_URL"} & set(service["environment"])
+
+
+def test_every_container_keeps_a_bounded_log() -> None:
+    for name, service in SERVICES.items():
+        assert service["logging"]["options"] == {"max-size": "10m", "max-file": "5"}, name
 
 
 def test_our_processes_run_with_the_least_they_need() -> None:
@@ -151,8 +223,6 @@ def test_every_file_that_the_image_copies_exists_and_is_let_in() -> None:
 
 
 def test_settings_in_the_environment_are_settings_that_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from sluice.workers.settings import load_settings
-
     monkeypatch.chdir(tmp_path)
     environment = {**SERVICES["api"]["environment"], **SERVICES["search"]["environment"]}
     for variable, value in environment.items():
@@ -172,14 +242,29 @@ def test_settings_in_the_environment_are_settings_that_exist(monkeypatch: pytest
 
 def test_only_the_search_pool_may_reach_the_search_engine() -> None:
     searcher = SERVICES["search"]["environment"]
-    assert "search=searxng:8080" in searcher["SLUICE_EGRESS__ALLOW"]
+    assert searcher["SLUICE_EGRESS__ALLOW_SERVICES"] == '["search=searxng:8080"]'
     assert searcher["SLUICE_SEARCH__SEARXNG_URL"] == "http://searxng:8080"
     for name in OURS.keys() - {"search"}:
-        assert OURS[name]["environment"]["SLUICE_EGRESS__ALLOW"] is None, name
+        assert "SLUICE_EGRESS__ALLOW_SERVICES" not in OURS[name]["environment"], name
+    assert all(service["environment"]["SLUICE_EGRESS__ALLOW"] is None for service in OURS.values()), "handed on to all"
 
 
-def test_the_image_holds_what_the_browser_needs_to_start() -> None:
-    assert {"chromium", "libatomic1"} <= set((REPOSITORY / "deploy/Dockerfile").read_text().split())
+def test_what_a_user_allows_adds_to_what_compose_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "SLUICE_EGRESS__ALLOW_SERVICES", SERVICES["search"]["environment"]["SLUICE_EGRESS__ALLOW_SERVICES"]
+    )
+    monkeypatch.setenv("SLUICE_EGRESS__ALLOW", '["search=other.internal:8081"]')
+    rules = EgressRules(load_settings().egress)
+    assert rules.check_host("searxng", 8080, "search") is None
+    assert rules.check_host("other.internal", 8081, "search") is None
+    assert rules.check_host("searxng", 8080, "crawl") is not None
+
+
+def test_the_image_of_the_crawl_pool_alone_holds_a_browser() -> None:
+    process, crawl = (REPOSITORY / "deploy/Dockerfile").read_text().split("FROM process AS crawl\n")
+    assert {"chromium", "libatomic1", "playwright"} <= set(crawl.split())
+    assert not {"chromium", "playwright", '".[all,neo4j]"'} & set(re.sub("#.*", "", process).split())
+    assert crawl.index("USER sluice") > crawl.index("USER root")
     [tmp] = [mount for mount in SERVICES["crawl"]["tmpfs"] if mount.startswith("/tmp:")]
     assert "exec" in tmp.removeprefix("/tmp:").split(","), "engines mount a tmpfs noexec; the launcher lies there"
     assert set(SERVICES["api"]["tmpfs"][1:]) == set(SERVICES["crawl"]["tmpfs"][1:])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import kombu
@@ -123,13 +123,25 @@ def wanted_size(settings: Settings, stage: Queue, asked: Mapping[Queue, int]) ->
     return asked.get(stage, pool_size(settings, stage))
 
 
-def processes_of(settings: Settings) -> dict[str, int]:
+def resized(settings: Settings, asked: Mapping[Queue, int]) -> Settings:
+    """Return the settings with the pool sizes that operators asked for."""
+    sizes: dict[str, int] = {**asked}  # type: ignore[dict-item]  # its keys are texts
+    return settings.model_copy(update={"pools": settings.pools.model_copy(update=sizes)})
+
+
+def threads_of(settings: Settings, name: str) -> tuple[int, ...]:
+    """Return how many events one process of these stages handles at once, by stage."""
+    stages = stages_of(name)
+    return tuple(1 if POOLS[stage] == "solo" else pool_size(settings, stage) for stage in stages)
+
+
+def processes_of(settings: Settings, without: Collection[Queue] = ()) -> dict[str, int]:
     """Return the worker processes of an instance, by the names of their stages, with the number of copies of each.
 
     The stages of `pools.together` share a process. A stage with several copies gets processes of its own, and one of
-    size 0 none.
+    size 0, or in `without`, none.
     """
-    sizes = {stage: pool_size(settings, stage) for stage in QUEUES}
+    sizes = {stage: pool_size(settings, stage) for stage in QUEUES if stage not in without}
     copies = {stage: size if POOLS[stage] == "solo" else min(size, 1) for stage, size in sizes.items() if size}
     groups = [[stage for stage in copies if stage in group and copies[stage] == 1] for group in settings.pools.together]
     shared = {stage for group in groups for stage in group}
@@ -138,7 +150,7 @@ def processes_of(settings: Settings) -> dict[str, int]:
     return {group_name(group): copies[group[0]] for group in groups}
 
 
-def told_sizes(settings: Settings) -> str:
+def told_sizes(settings: Settings, without: Collection[Queue] = ()) -> str:
     """Return how many events each stage handles at once, by process, as text: `gate 4 + query 2 (usually 4), …`."""
     usual = PoolSettings()
 
@@ -146,7 +158,7 @@ def told_sizes(settings: Settings) -> str:
         size, default = pool_size(settings, stage), getattr(usual, stage)
         return f"{stage} {size}" + (f" (usually {default})" if size != default else "")
 
-    return ", ".join(" + ".join(map(told, stages_of(name))) for name in processes_of(settings))
+    return ", ".join(" + ".join(map(told, stages_of(name))) for name in processes_of(settings, without))
 
 
 def group_name(stages: Sequence[Queue]) -> str:

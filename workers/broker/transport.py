@@ -29,6 +29,7 @@ from sluice.contracts.errors import InvalidInput, Unavailable
 from sluice.contracts.event import QUEUES, DeadLetterReason, Event, Queue
 from sluice.contracts.retrieval import Query
 from sluice.ledger.events.outbox import WakeUp, wake_ups_of
+from sluice.otel.context import messaging, span
 from sluice.workers.broker.celery_app import SOCKET_TIMEOUT_SECONDS, make_app
 from sluice.workers.broker.keys import (
     EMBEDDER_DOWN_TTL_SECONDS,
@@ -134,7 +135,13 @@ class Transport:
 
     def publish(self, events: Sequence[Event]) -> int:
         """Put a wake-up for each event with a queue on it, and announce all; return how many the broker took."""
-        return self.publish_wake_ups(wake_ups_of(events), events)
+        wake_ups = wake_ups_of(events)
+        stages = {one.stage for one in wake_ups}
+        stage = stages.pop() if len(stages) == 1 else None
+        facts = messaging("send", stage) | {"messaging.batch.message_count": len(wake_ups)}
+        run_id = events[0].run_id if events else None
+        with span(f"send {stage or 'events'}", kind="producer", run_id=run_id, attributes=facts):
+            return self.publish_wake_ups(wake_ups, events)
 
     def publish_wake_ups(self, wake_ups: Sequence[WakeUp], recorded: Sequence[Event] = ()) -> int:
         """Put wake-ups on their queues; return how many the broker surely took. The reconciler sends the rest later.

@@ -28,6 +28,9 @@ LIFELINE = "SLUICE_LIFELINE"
 SIGN_SECONDS = 1.0
 """Seconds between two signs of life."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+RETIRE = signal.SIGUSR1
+"""Asks a worker to take no more, and to end once it has finished what it has in hand, however long that takes."""
+_HEARD = (*ENDING_SIGNALS, RETIRE)
 
 
 def worker_name(stage: str, process_id: int) -> str:
@@ -89,19 +92,19 @@ def adopt_orphans() -> None:
 
 
 def send_signals_to(mouth: socket.socket) -> None:
-    """Write the number of each ending signal to `mouth`. Call it in the main thread.
+    """Write the number of each signal that ends or retires to `mouth`. Call it in the main thread.
 
     A SIGHUP that nohup(1) has switched off stays so.
     """
     mouth.setblocking(False)
     signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
-    for number in ENDING_SIGNALS:
+    for number in _HEARD:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _note)
 
 
 def hear_signals(heard: Callable[[int], None]) -> None:
-    """Call `heard`, in a thread of its own, with the number of each ending signal.
+    """Call `heard`, in a thread of its own, with the number of each signal that ends or retires.
 
     The signal is heard even while the main thread is busy. Call it in the main thread.
     """
@@ -112,7 +115,7 @@ def hear_signals(heard: Callable[[int], None]) -> None:
         with mouth:  # the end that the kernel writes to stays open for as long as this thread listens
             while numbers := ear.recv(16):
                 for number in numbers:
-                    if number in ENDING_SIGNALS:
+                    if number in _HEARD:
                         heard(number)
 
     os.register_at_fork(after_in_child=_stop_hearing)
@@ -130,25 +133,37 @@ def _stop_hearing() -> None:
 
 
 def give_signs_of_life() -> None:
-    """Write to the supervisor, if there is one, every second that this process runs.
+    """Write to the supervisor or to systemd, if there is one, every second that this process runs.
 
     The thread does nothing else, so only a stopped process, or one whose interpreter is stopped, falls silent.
     """
     descriptor = os.environ.pop(LIFELINE, None)
     if descriptor is not None:
-        threading.Thread(target=_sign, args=(int(descriptor),), name="lifeline", daemon=True).start()
+        os.environ.pop("NOTIFY_SOCKET", None)  # the supervisor speaks to systemd
+        os.set_blocking(int(descriptor), False)
+    if descriptor is not None or "NOTIFY_SOCKET" in os.environ:
+        threading.Thread(target=_sign, args=(descriptor and int(descriptor),), name="lifeline", daemon=True).start()
 
 
-def _sign(descriptor: int) -> None:
-    os.set_blocking(descriptor, False)
+def _sign(descriptor: int | None) -> None:
     pause = threading.Event()
     while not pause.wait(SIGN_SECONDS):
         try:
-            os.write(descriptor, b".")
+            if descriptor is None:
+                notify_system("WATCHDOG=1")
+            else:
+                os.write(descriptor, b".")
         except BlockingIOError:
             continue  # nobody has read for a long time
         except OSError:
             return  # nobody ever will
+
+
+def notify_system(state: str) -> None:
+    """Send `READY=1`, `WATCHDOG=1` or the like to systemd, if that started this process as a service (sd_notify(3))."""
+    if address := os.environ.get("NOTIFY_SOCKET"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, suppress(OSError):
+            manager.sendto(state.encode(), address.replace("@", "\0", 1) if address.startswith("@") else address)
 
 
 ZOMBIE, RUNNABLE = "Z", "R"

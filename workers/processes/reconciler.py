@@ -44,10 +44,12 @@ from sluice.workers.broker.embedded import is_embedded, keep_append_only_file
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.processes.kernel import die_with_parent, give_signs_of_life
-from sluice.workers.processes.watches import corpora, gate, graph, self_defence
+from sluice.workers.processes.watches import backup, corpora, gate, graph, self_defence
 from sluice.workers.processes.webhook_sender import WebhookSender
+from sluice.workers.runtime import pools
 from sluice.workers.runtime.backpressure import LEAST_FREE_BYTES, DiskRoom
 from sluice.workers.runtime.blob_store import BlobCollector
+from sluice.workers.setting_names import SCALED_HERE
 from sluice.workers.settings import DeliverySettings, Settings
 
 log = structlog.get_logger(__name__)
@@ -151,6 +153,7 @@ def run_reconciler(settings: Settings) -> None:
         maintenance.tick()
         _tick(reconciler, context)
     sender.stop()
+    maintenance.stop()
     try:
         reconciler.stop()
     except Unavailable as error:
@@ -218,8 +221,10 @@ class Maintenance:
         self._stages_are_paused: bool | None = None  # unknown
         settings = context.settings
         watch = corpora.CorpusWatch(settings.index_root, settings.data_dir)
+        pool_sizes = pools.PoolsWatch(settings.data_dir, context.ledger.pool_sizes.all)
         evaluation = gate.EvaluationWatch(context.ledger, context.profiles)
         schedule, defence = corpora.FreshnessSchedule(context), self_defence.SelfDefence(context)
+        self._nightly = backup.NightlyBackup(context)
         self._chores = [
             Chore("disk", DISK_LOOK_SECONDS, self._spare_the_disk),
             Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._remove_read_pages),
@@ -230,13 +235,16 @@ class Maintenance:
                 partial(gate.measure_budget, settings.budget, context.ledger.used_today),
             ),
             Chore("flags", gate.FLAGS_LOOK_SECONDS, gate.FlagWatch(context.flags).look),
+            Chore("shares", gate.SHARES_LOOK_SECONDS, gate.ShareWatch(context).look),
             Chore("schedules", schedules.LOOK_SECONDS, schedules.ScheduleWatch(context).look),
             Chore("memory", corpora.MEMORY_LOOK_SECONDS, corpora.MemoryWatch(context).look),
             Chore("graph", graph.GRAPH_LOOK_SECONDS, graph.GraphWatch(context).look),
             Chore("rollouts", gate.ROLLOUT_LOOK_SECONDS, gate.RolloutWatch(context).look),
             Chore("evaluation", gate.EVALUATION_LOOK_SECONDS, evaluation.look),
+            *([Chore("pools", pools.LOOK_SECONDS, pool_sizes.look)] if os.environ.get(SCALED_HERE) else []),
             *([Chore("corpora", corpora.CORPUS_LOOK_SECONDS, watch.look)] if settings.index.engine == "local" else []),
             *([Chore("freshness", schedule.look_seconds, schedule.look)] if schedule.is_on else []),
+            *([Chore("backup", backup.BACKUP_LOOK_SECONDS, self._nightly.look)] if settings.backup.to else []),
             *([Chore("self_defence", self_defence.LOOK_SECONDS, defence.look)] if defence.is_on else []),
         ]
         for profile, days in context.settings.freshness.target_age_days.items():
@@ -251,6 +259,10 @@ class Maintenance:
                 except (Unavailable, *BROKER_ERRORS) as error:
                     log.warning("chore_failed", chore=chore.name, error=repr(error))
                 chore.due_at = self._clock() + chore.every_seconds
+
+    def stop(self) -> None:
+        """End what goes on in a process of its own."""
+        self._nightly.stop()
 
     def _spare_the_disk(self) -> None:
         """While the disk is short of room, switch off the embedded broker's file and pause the stages that fill it.

@@ -2,7 +2,8 @@
 
 1. SIGTERM, SIGINT or SIGHUP: *drain*. No further message is taken, running events may finish for `DRAIN_SECONDS`.
 2. A second one, or SIGQUIT: *stop*, at once.
-3. An event held for longer than one may take: drain, then stop, because the thread that hangs cannot be ended alone.
+3. SIGUSR1: *retire*. As a drain, but running events may take as long as any event may.
+4. An event held for longer than one may take: drain, then stop, because the thread that hangs cannot be ended alone.
 
 Promises: at a stop the claims in hand are released first, so that their events need not wait for the lease to run out;
 the stop takes at most `STOP_SECONDS`, even where ledger or broker do not answer; processes that this one
@@ -28,7 +29,7 @@ from sluice.ledger.events.outbox import WakeUp
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.schema.tables import events
 from sluice.workers.broker.transport import Transport
-from sluice.workers.processes.kernel import all_processes, descendants, hear_signals, kill
+from sluice.workers.processes.kernel import RETIRE, all_processes, descendants, hear_signals, kill
 from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -49,6 +50,10 @@ def drain_seconds(settings: Settings) -> float:
     return min(DRAIN_SECONDS, settings.delivery.lease_seconds)
 
 
+def _never() -> bool:
+    return False
+
+
 class Shutdown:
     """The end of this process. It begins once; another request hurries it."""
 
@@ -63,6 +68,8 @@ class Shutdown:
         self._drain_seconds, self._stop_taking, self._in_hand = drain_seconds, stop_taking, in_hand
         self._hand_back = hand_back
         self._begun = threading.Event()
+        self._is_retiring = False
+        self._end: tuple[int, Callable[[], bool], float] = (0, _never, float("inf"))
         self._stopped = threading.Lock()
 
     @property
@@ -76,7 +83,11 @@ class Shutdown:
 
     def drain(self, why: str) -> None:
         """Let running events finish, and stop if that takes too long."""
-        self._begin(why, 0, lambda: False)
+        self._begin(why)
+
+    def retire(self) -> None:
+        """Let running events finish, however long they take: each of them has a limit of its own."""
+        self._begin("it is no longer wanted", is_retiring=True)
 
     def hang(self, event_id: str) -> None:
         """Let all other events finish, and stop: this one hangs."""
@@ -100,22 +111,31 @@ class Shutdown:
                 sys.stderr.flush()
             os._exit(code)
 
-    def _begin(self, why: str, code: int, is_over: Callable[[], bool]) -> None:
-        if self._begun.is_set():
+    def _begin(
+        self, why: str, code: int = 0, is_over: Callable[[], bool] = _never, *, is_retiring: bool = False
+    ) -> None:
+        is_first = not self._begun.is_set()
+        if not is_first and not self._is_retiring:
             return
+        self._end = (code, is_over, float("inf") if is_retiring else time.monotonic() + self._drain_seconds)
+        self._is_retiring = is_retiring
         self._begun.set()
         log.info("draining", why=why, in_hand=self._in_hand())
-        self._stop_taking()
-        threading.Thread(target=self._wait_and_stop, args=(code, is_over), name="ending", daemon=True).start()
+        if is_first:
+            self._stop_taking()
+            threading.Thread(target=self._wait_and_stop, name="ending", daemon=True).start()
 
-    def _wait_and_stop(self, code: int, is_over: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + self._drain_seconds
-        while time.monotonic() < deadline and not is_over():
+    def _wait_and_stop(self) -> None:
+        while True:
+            code, is_over, by = self._end
+            if time.monotonic() >= by or is_over():
+                return self.stop(code)
             time.sleep(_LOOK_SECONDS)
-        self.stop(code)
 
     def _heard(self, number: int) -> None:
-        if number == signal.SIGQUIT or self.has_begun:
+        if number == RETIRE:
+            self.retire()
+        elif number == signal.SIGQUIT or (self.has_begun and not self._is_retiring):
             self.stop(128 + number)
         else:
             self.drain(signal.Signals(number).name)

@@ -104,6 +104,7 @@ def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
     # Celery keeps weak references to receivers, hence weak=False.
     signals.setup_logging.connect(lambda **_: None, weak=False)
     signals.worker_ready.connect(lambda **_: _come_forward(process), weak=False)
+    signals.worker_ready.connect(lambda **_: kernel.notify_system("READY=1"), weak=False)
     if prefork:
         # before the pool forks
         signals.worker_init.connect(lambda **_: _map_language_model(process.settings), weak=False)

@@ -98,7 +98,11 @@ class BlobStore:
 
     def has(self, sha256: str) -> bool:
         """Return whether a blob with that hash is stored here."""
-        return self._path(BlobRef(sha256=sha256, size_bytes=0)).is_file()
+        return self.path_of(sha256).is_file()
+
+    def path_of(self, sha256: str) -> Path:
+        """Return the path of the blob with that hash, stored or not."""
+        return self._path(BlobRef(sha256=sha256, size_bytes=0))
 
     def kept(self) -> Iterator[KeptBlob]:
         """Yield every blob, in the order of the file system."""
@@ -249,13 +253,15 @@ class BlobCollector:
         return self._cycle is not None
 
     def tick(self) -> None:
-        """Go on with the cycle, or begin one when it is time.
+        """Go on with the cycle, or begin one when it is time; rest while a backup is being taken.
 
         Raises:
             Unavailable: the ledger does not answer; the cycle begins again.
             OSError: a blob cannot be removed.
         """
         if self._cycle is None and self._clock() < self._next_cycle_at:
+            return
+        if self._ledger.is_backed_up_now():
             return
         if self._cycle is None:
             self._next_cycle_at = self._clock() + CYCLE_SECONDS

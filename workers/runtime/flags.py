@@ -3,6 +3,7 @@
 The kill switch decides first, then policy, environment, the stored value, and the flag's default. The kill switch
 (`sluice flags NAME --kill`) and the policy (sluice.toml) can only switch off; the environment (`FEATURE_SEARCH=false`)
 and a stored value (`sluice flags search --off`) can do both. Each process uses the environment that it started with.
+A stored value may switch a flag of retrieval on for a share of the runs, drawn by their ids.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
 from sluice.contracts.learning.control import FlagName, FlagSource, FlagState
+from sluice.gate.learned.rollout import bucket_of
 from sluice.ledger.learning.flags import StoredFlag
 from sluice.otel import metrics
 from sluice.workers.setting_names import FLAG_VARIABLES
@@ -50,15 +52,17 @@ class FlagReader:
         """Return whether the flag is on now."""
         return self._read()[name].enabled
 
-    def switched_off(self) -> tuple[FlagName, ...]:
-        """Return the flags that the kill switch, environment or a stored value has switched off, for decision records.
+    def switched_off(self, unit: str) -> tuple[FlagName, ...]:
+        """Return the flags that are off for `unit`, a run's id or a direct question's text, for decision records: those
+        that the kill switch, environment or a stored value has switched off, and those that a share without it has.
 
         A decision records the policy by itself, and a flag that is off by default changes nothing.
         """
         return tuple(
             name
             for name, state in self._recent().items()
-            if not state.enabled and state.decided_by in ("kill_switch", "environment", "stored")
+            if (not state.enabled and state.decided_by in ("kill_switch", "environment", "stored"))
+            or (state.share is not None and bucket_of(f"flag {name}", unit) >= state.share)
         )
 
     def states(self) -> Sequence[FlagState]:
@@ -100,7 +104,8 @@ def resolve(
 ) -> FlagState:
     """Return the flag's state and the source that decides it."""
     enabled, decided_by, why = _decided(name, stored, environment, policy)
-    state = FlagState(name=name, enabled=enabled, decided_by=decided_by, why=why)
+    share = stored.share if stored is not None and decided_by == "stored" and enabled else None
+    state = FlagState(name=name, enabled=enabled, share=share, decided_by=decided_by, why=why)
     if stored is None or (stored.enabled is None and not stored.killed):
         return state
     facts = {"changed_at": stored.changed_at, "operator": stored.operator, "note": stored.note}

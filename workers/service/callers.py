@@ -6,6 +6,7 @@ A key is 256 random bits, so one round of SHA-256 is enough to keep it: there is
 from __future__ import annotations
 
 import hashlib
+import hmac
 import ipaddress
 import json
 import secrets
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TypeVar, get_args
 
 from sluice.contracts.base import CORPUS_NAME, fields_of
-from sluice.contracts.errors import Conflict, Forbidden, InvalidInput, InvalidSetting, NotFound
+from sluice.contracts.errors import Conflict, Forbidden, InvalidInput, InvalidSetting, NotFound, Unavailable
 from sluice.contracts.operations.dead_letters import DeadLetterFilter
 from sluice.contracts.operations.keys import ApiKey, KeyLimits, MadeKey, NewKey, Role
 from sluice.disk.durable import replace_file
@@ -133,6 +134,11 @@ class ApiKeys:
         found = self._in_force().get(hashed) or self._in_force(_UNKNOWN_SECONDS).get(hashed)
         return found if found and found.is_in_force(datetime.now(UTC)) else None
 
+    def is_in_force(self, key_id: str) -> bool:
+        """Return whether a key is in force, by its id."""
+        now = datetime.now(UTC)
+        return any(key.id == key_id and key.is_in_force(now) for key in self._in_force().values())
+
     def any_active(self) -> bool:
         """Return whether any key is in force."""
         return any(key.is_in_force(datetime.now(UTC)) for key in self._in_force().values())
@@ -241,6 +247,11 @@ class Caller:
     requests_per_minute: int | None = None
     """The key's own limit; None for that of the settings."""
 
+    @classmethod
+    def of(cls, key: KeyRecord) -> Caller:
+        """Return the sender of requests with that key."""
+        return cls(key.id, key.role, frozenset(key.corpora) or None, key.requests_per_minute)
+
     def may_touch(self, corpus: str) -> None:
         """Raise `Forbidden` unless the key lists the corpus."""
         if not self.may_see(corpus):
@@ -270,3 +281,93 @@ class Caller:
 
 OWN_MACHINE = Caller(OWN_NAME, "operator", None)
 """A request from this machine that needs no key."""
+
+
+SESSION_SECONDS, IDLE_SECONDS = 12 * 3_600.0, 3_600.0
+"""How long a session of the console lasts at most, and how long without a request."""
+REMEMBERED_AWAY_SECONDS = 600.0
+"""How long a session is believed while the ledger, which would know its end, does not answer."""
+MOST_REMEMBERED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who looks at the console: the caller, the key's name, and the hash of the session ("" without one)."""
+
+    caller: Caller
+    name: str
+    session: str = ""
+
+
+KEYLESS = Visitor(OWN_MACHINE, "this machine")
+"""Who sits at this machine, while it needs no key."""
+
+
+class ConsoleSessions:
+    """Signs in at the console by an API key. A session is a row of the ledger, so that it ends with its key, and every
+    process of the interface knows it; the browser holds a random id, of which the row has the hash."""
+
+    def __init__(self, ledger: Ledger, keys: ApiKeys, secret: bytes) -> None:
+        self._table, self._keys, self._secret = ledger.console, keys, secret
+        self._remembered: dict[str, tuple[float, Visitor]] = {}
+
+    def begin(self, key: str) -> str | None:
+        """Begin a session of a key, and return its id for the cookie; None if the key is not in force."""
+        found = self._keys.find(key)
+        if found is None:
+            return None
+        session_id = secrets.token_urlsafe(32)
+        self._table.begin(_hash(session_id), found.id, SESSION_SECONDS)
+        return session_id
+
+    def find(self, session_id: str) -> Visitor | None:
+        """Return who is signed in under an id; None if the session or its key has ended. While the ledger does not
+        answer, one who was known lately is still known. Raises `Unavailable` for any other."""
+        session = _hash(session_id)
+        try:
+            key = self._table.find(session, IDLE_SECONDS)
+        except Unavailable:
+            return self._known_lately(session)
+        if key is None:
+            self._remembered.pop(session, None)
+            return None
+        return self._remember(Visitor(Caller.of(key), key.name, session))
+
+    def keyless(self, required: bool | None) -> Visitor | None:
+        """Return who sits at this machine, if that needs no key by the setting `require_api_key`."""
+        try:
+            return None if self._keys.needed(required) else self._remember(KEYLESS)
+        except Unavailable:
+            return self._known_lately(KEYLESS.session)
+
+    def goes_on(self, visitor: Visitor) -> bool:
+        """Return whether a stream goes on that was opened in a session: its key is in force, as far as is known."""
+        with suppress(Unavailable):
+            return not visitor.session or self._keys.is_in_force(visitor.caller.owner)
+        return True
+
+    def end(self, visitor: Visitor) -> None:
+        """End a session."""
+        self._remembered.pop(visitor.session, None)
+        self._table.end(visitor.session, visitor.caller.owner)
+
+    def token(self, visitor: Visitor) -> str:
+        """Return what each form of this session carries, so that no other page can have made it."""
+        return hmac.new(self._secret, f"console:{visitor.session}".encode(), hashlib.sha256).hexdigest()
+
+    def looked(self, visitor: Visitor, action: str, subject: str) -> None:
+        """Record that somebody looked at what is shown to few. Raises `Unavailable`: then it may not be shown."""
+        self._table.looked(visitor.caller.owner, action, subject)
+
+    def _remember(self, visitor: Visitor) -> Visitor:
+        self._remembered.pop(visitor.session, None)
+        self._remembered[visitor.session] = (time.monotonic(), visitor)
+        while len(self._remembered) > MOST_REMEMBERED:
+            self._remembered.pop(next(iter(self._remembered)), None)
+        return visitor
+
+    def _known_lately(self, session: str) -> Visitor:
+        at, visitor = self._remembered.get(session, (float("-inf"), None))
+        if visitor is None or time.monotonic() - at > REMEMBERED_AWAY_SECONDS:
+            raise Unavailable("the ledger does not answer: nobody can be signed in")
+        return visitor

@@ -37,6 +37,7 @@ from sluice.memory.qdrant_schema import is_memory_corpus
 from sluice.trust.private.mask import mask_label
 from sluice.trust.private.patterns import build_finder
 from sluice.trust.source_trust import source_trust_of
+from sluice.workers.backup.forgotten import note as note_forgotten
 from sluice.workers.context import Context
 from sluice.workers.service.callers import Caller
 from sluice.workers.service.documents import find_document, require_showable
@@ -113,6 +114,8 @@ class CorpusDesk:
         run = self._service.new_run("deletion", name, owner=caller.owner, is_small=True, deletes_corpus=True)
         self._context.admission.admit(run, {"index": 1})
         body = ForgetDirected(selection=selection, keep_out=False, operator=caller.owner, note=note)
+        told = {"corpus": name, "everything": True, "keep_out": False, "note": note}
+        note_forgotten(self._context.settings.data_dir, "delete_corpus", **told)
         first = [Entry(self._service.event_of(Next(body), run))]
         accepted = self._service.started(self._context.ledger.forgotten.forget(run, first, [], caller.owner, note))
         while others := [one for one in self._open_runs(name) if one != accepted.run_id]:

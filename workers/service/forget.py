@@ -29,6 +29,7 @@ from sluice.index.remote.snapshots import list_stored_generations
 from sluice.index.search.filters import selector
 from sluice.ledger.events.outbox import Entry
 from sluice.trust.source_trust import source_trust_of
+from sluice.workers.backup.forgotten import note as note_forgotten
 from sluice.workers.context import Context
 from sluice.workers.service.callers import Caller
 from sluice.workers.service.documents import usable_url
@@ -61,6 +62,7 @@ class ForgetDesk:
         self._context.admission.admit(run, {"index": 1})
         body = ForgetDirected(selection=selection, keep_out=request.keep_out, operator=caller.owner, note=request.note)
         entries = [selection.named] if request.keep_out and selection.named else []
+        note_forgotten(self._context.settings.data_dir, "forget", **request.model_dump(mode="json"))
         first = [Entry(self._service.event_of(Next(body), run))]
         return self._service.started(self._forgotten.forget(run, first, entries, caller.owner, request.note))
 
@@ -90,6 +92,7 @@ class ForgetDesk:
     def keep_out(self, entry: forgetting.NewEntry, caller: Caller) -> Sequence[forgetting.ForgottenEntry]:
         """Put an entry on the corpus's negative list and return the list. Removes nothing from the corpus."""
         caller.may_touch(entry.corpus)
+        note_forgotten(self._context.settings.data_dir, "keep_out", **entry.model_dump(mode="json"))
         self._forgotten.add(entry.corpus, [(entry.kind, _usable(entry.kind, entry.value))], caller.owner, entry.note)
         return [one for one in self.entries(caller) if one.corpus == entry.corpus]
 
@@ -102,6 +105,7 @@ class ForgetDesk:
         entry = self._forgotten.one(entry_id)
         if not caller.may_see(entry.corpus):
             raise NotFound(f"no entry {entry_id} on the negative list")
+        note_forgotten(self._context.settings.data_dir, "allow", id=entry_id)
         self._forgotten.lift(entry_id, caller.owner, note)
         return entry
 

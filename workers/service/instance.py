@@ -19,7 +19,7 @@ from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.runtime.backpressure import DiskRoom
 from sluice.workers.schedules import ScheduleDesk
-from sluice.workers.service.callers import ApiKeys, secret_of
+from sluice.workers.service.callers import ApiKeys, ConsoleSessions, secret_of
 from sluice.workers.service.corpora import CorpusDesk, DocumentDesk
 from sluice.workers.service.crawling import CrawlDesk
 from sluice.workers.service.dead_letters import DeadLetterDesk
@@ -68,6 +68,7 @@ class Instance:
         self.graph = GraphDesk(self.context)
         self.keys = ApiKeys(ledger)
         self.secret = secret_of(settings.data_dir)
+        self.console = ConsoleSessions(ledger, self.keys, self.secret)
         self.webhooks = WebhookDesk(ledger, settings, self.secret)
         self.query_pool = QueryPool(settings)
         self.rates = RateLimits(settings)

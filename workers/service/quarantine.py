@@ -78,6 +78,7 @@ class QuarantineDesk:
 
     def purge(self, held_id: str, caller: Caller, note: str) -> QuarantinedText:
         """Remove the text for good and keep the facts. The same text is blocked again, and not kept."""
+        self._context.ledger.require_no_backup("purging")
         held, blob, _ = self._seen(held_id, caller)
         if held.state == "held" and held.run_id and self._is_open(held.run_id):
             raise Conflict(f"run {held.run_id}, which brought chunk {held_id}, is still open: wait for its end")

@@ -11,7 +11,7 @@ import json
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar, cast
 
@@ -26,10 +26,12 @@ from sluice.contracts.errors import Corrupted, NotFound, Overloaded
 from sluice.contracts.event import Body
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.ingest import EgressRefused
+from sluice.contracts.operations.timeline import Timeline
 from sluice.gate.decide import explain, needs_model
 from sluice.gate.learned.model import GateModel
 from sluice.gate.profile import Profile
 from sluice.ledger.ledger import Ledger, RunSummary
+from sluice.ledger.timeline.build import Detail, build_timeline
 from sluice.otel.spans import SpanStore
 from sluice.otel.start import RETENTION_HOURS
 from sluice.trust.prompts.build import templates
@@ -48,6 +50,7 @@ MOST_FOLLOWED = 64
 """Runs that one API key may follow or wait for at once: each is looked for in the ledger now and then."""
 TRACE_ID = re.compile(r"[0-9a-f]{32}")
 SomeBody = TypeVar("SomeBody", bound=Body)
+SomeSpans = TypeVar("SomeSpans")
 
 
 class Runs:
@@ -93,6 +96,19 @@ class Announcements:
         self._followers: Counter[str] = Counter()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        self.is_ending = False
+        """Whether the process is to end: who waits returns, so that no stream holds it up."""
+
+    def end_waiting(self) -> None:
+        """Wake all who wait, for the last time. For the running loop."""
+        self.is_ending = True
+        for key in self._waiting:
+            self.tell(key)
+
+    def tell(self, key: str) -> None:
+        """Wake who waits for news of a run, or of a figure of the console."""
+        for news in self._waiting.get(key, ()):
+            news.set()
 
     def start(self) -> None:
         """Begin to listen, in the running loop."""
@@ -143,8 +159,7 @@ class Announcements:
         async with client, client.pubsub(ignore_subscribe_messages=True) as subscription:
             await subscription.subscribe(Keys(self._settings.instance).announced)
             async for message in subscription.listen():
-                for news in self._waiting.get(json.loads(message["data"])["run_id"], ()):
-                    news.set()
+                self.tell(json.loads(message["data"])["run_id"])
 
 
 async def news_or_patience(news: asyncio.Event, seconds: float) -> None:
@@ -155,14 +170,6 @@ async def news_or_patience(news: asyncio.Event, seconds: float) -> None:
         return
     finally:
         news.clear()
-
-
-class RunTrace(Value):
-    """The spans of a run as a tree: each with its start and length, and those below it as `children`."""
-
-    started_ns: int
-    duration_ms: float
-    spans: list[dict[str, Any]]
 
 
 class Explanation(Value):
@@ -187,27 +194,45 @@ class GateProfile(Value):
     skip: float
 
 
-def read_trace(context: Context, run_or_trace_id: str) -> RunTrace:
-    """Return the spans of a run, or of a trace, from the local span store.
+def read_trace(context: Context, run_id: str, caller: Caller) -> Timeline:
+    """Return where the time of a run went, by the ledger; spans add only the parts of the work.
 
-    Raises:
-        NotFound: no such run, or no span of it is kept any more.
-        Corrupted: the store cannot be read.
+    Raises `NotFound` if there is no such run any more, or it is not the caller's to see.
     """
-    from sluice.otel.waterfall import waterfall_json  # imports what it needs for drawing
+    record = context.ledger.run_record(run_id)
+    if not caller.may_see(record.corpus):
+        raise NotFound(f"no run {run_id}")
+    details: list[Detail] = []
+    try:
+        details = [
+            Detail(one.event_id, one.epoch, one.name, one.started_ns / 1e9, one.ended_ns / 1e9, one.problem)
+            for one in _kept_spans(context, lambda store: store.parts_of(run_id))
+        ]
+    except sqlite3.DatabaseError as error:
+        log.warning("span_store_unreadable", error=repr(error))
+    return build_timeline(record, context.ledger.clock(), details)
 
-    is_trace = TRACE_ID.fullmatch(run_or_trace_id) is not None
+
+def run_of_trace(context: Context, trace_id: str) -> str:
+    """Return the first run of a trace. Raises `NotFound` if no span of one is kept, `Corrupted` for a damaged store."""
+    try:
+        found = _kept_spans(context, lambda store: store.run_of(trace_id))
+    except sqlite3.DatabaseError as error:
+        problem = f"the span store cannot be read ({error})"
+        raise Corrupted(f"{problem}; it holds only traces: remove it to begin anew, or name the run") from error
+    if found is None:
+        raise NotFound(
+            f"no run of trace {trace_id} is known; its spans are kept for {RETENTION_HOURS:g} h: name the run"
+        )
+    return found
+
+
+def _kept_spans(context: Context, read: Callable[[SpanStore], SomeSpans]) -> SomeSpans:
     store = SpanStore.in_dir(context.settings.data_dir)
     try:
-        spans = store.of_trace(run_or_trace_id) if is_trace else store.of_run(run_or_trace_id)
-    except sqlite3.DatabaseError as error:
-        problem = f"the span store {store.path} cannot be read ({error})"
-        raise Corrupted(f"{problem}; it holds only traces: remove it to begin anew") from error
+        return read(store)
     finally:
         store.close()
-    if not spans:
-        raise NotFound(f"no span of {run_or_trace_id} is kept; they are for {RETENTION_HOURS:g} h")
-    return RunTrace(**waterfall_json(spans))
 
 
 def explain_run(context: Context, run_id: str) -> Explanation:

@@ -14,7 +14,7 @@ from sluice.contracts.budget import Spend
 from sluice.contracts.errors import SluiceError, Unavailable
 from sluice.contracts.event import Event
 from sluice.contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, QueryTerm
-from sluice.contracts.learning.control import Judgement
+from sluice.contracts.learning.control import FlagName, Judgement
 from sluice.contracts.memory.api import Recollection
 from sluice.contracts.memory.model import IterationOutcome
 from sluice.contracts.plan import Plan
@@ -110,12 +110,18 @@ class Probe(Step):
 
         `remembered` holds texts of the agent's memory, which count beside the session's messages.
         """
-        probed, passages, spend = self.measure(request, event.corpus, profile, remembered)
+        flags_off = self.flags.switched_off(event.run_id)
+        probed, passages, spend = self.measure(request, event.corpus, profile, remembered, flags_off)
         judged, more = self.judge.ask(probed, passages, request, profile, event.run_id)
         return judged, spend + more
 
     def measure(
-        self, request: GateRequested, corpus: str, profile: Profile, remembered: Sequence[str] = ()
+        self,
+        request: GateRequested,
+        corpus: str,
+        profile: Profile,
+        remembered: Sequence[str] = (),
+        flags_off: Sequence[FlagName] = (),
     ) -> tuple[CoverageProbed, Sequence[str], Spend]:
         """Measure what corpus, session and memory have on the question, and how probably the corpus answers it; return
         the passages read and the cost too.
@@ -124,7 +130,7 @@ class Probe(Step):
         of reach, that is the second index, or the corpus by words alone, and the event says why.
         """
         strategy, asked = self.retriever.strategy(profile), measures.question_terms(request.query)
-        found, spend, reader = self.retriever.look(request, corpus, strategy, self.flags.switched_off())
+        found, spend, reader = self.retriever.look(request, corpus, strategy, flags_off)
         why, second = found.metadata.embedder_down, found.metadata.fallback_model
         fingerprint, meant = second or reader.model_fingerprint or self.embedding.fingerprint(corpus), None
         if why is None or second is not None:
@@ -238,7 +244,7 @@ class GateMemory(Step):
 
         def ask(query: Query) -> Retrieval:
             self.retriever.readers.existing(query.corpus)
-            return self.retriever.retrieve(query, self.flags.switched_off())[0]
+            return self.retriever.retrieve(query, self.flags.switched_off(query.query))[0]
 
         state = self.memories.of(scope.project).journal(scope.feature).read()
         try:

@@ -32,6 +32,7 @@ from sluice.index.search.compose_answer import compose_answer
 from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS
 from sluice.ingest.embed.tokens import count_tokens
 from sluice.otel import metrics
+from sluice.otel.context import span
 from sluice.trust.confidence import Asked
 from sluice.trust.prompts.build import build, least_tokens, template_named
 from sluice.workers.broker.direct_query import bad_reply, good_reply
@@ -138,7 +139,8 @@ class Retriever(Step):
             embedded = self.embedding.embed_question([query.query], self.embedding.fingerprint(query.corpus))
         except Unavailable as error:
             return self._searched_in_outage(query, str(error))
-        found = port.retrieve(query, embedded.vectors[0])
+        with span("search the index", attributes={"sluice.corpus": query.corpus}):
+            found = port.retrieve(query, embedded.vectors[0])
         if port.model_fingerprint in (None, embedded.fingerprint):
             return found, embedded.spend, port
         again, spend, port = self._searched(query)
@@ -236,7 +238,8 @@ class DirectReads:
             if not self._is_covered(request):
                 self._wait_with(request)
                 return
-            retriever, flags_off = assemble(Retriever, self._context), self._context.flags.switched_off()
+            retriever = assemble(Retriever, self._context)
+            flags_off = self._context.flags.switched_off(request.query.query)
             reply = retriever.read(request.query, self._context.tokenizer, flags_off)
         except SluiceError as error:
             reply = bad_reply(error)

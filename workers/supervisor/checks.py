@@ -86,19 +86,19 @@ ANSWER_SECONDS, PING_SECONDS = 10.0, 3.0
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a server listens on, not what we listen on
 
 
-def await_health(host: str, port: int) -> None:
-    """Return once `/healthz` answers 200. Raises `SystemExit(1)` if it did not for `LONGEST_SECONDS`."""
+def await_health(host: str, port: int, path: str) -> None:
+    """Return once `path` answers 200. Raises `SystemExit(1)` if it did not for `LONGEST_SECONDS`."""
     give_up_at = time.monotonic() + LONGEST_SECONDS
-    while not _is_well(_EVERYWHERE.get(host, host), port):
+    while not _is_well(_EVERYWHERE.get(host, host), port, path):
         if time.monotonic() > give_up_at:
             raise SystemExit(1)
         time.sleep(PAUSE_SECONDS)
 
 
-def _is_well(host: str, port: int) -> bool:
+def _is_well(host: str, port: int, path: str) -> bool:
     connection = HTTPConnection(host, port, timeout=ANSWER_SECONDS)
     try:
-        connection.request("GET", "/healthz")
+        connection.request("GET", path)
         return connection.getresponse().status == 200
     except (OSError, HTTPException):
         return False

@@ -28,6 +28,7 @@ from sluice.ingest.embed.tokens import shared_tokenizer
 from sluice.otel.settings import disable_library_telemetry
 from sluice.otel.start import detected_resource
 from sluice.workers.processes import kernel
+from sluice.workers.setting_names import SCALED_HERE
 from sluice.workers.settings import Settings
 
 PR_SET_NAME = 15
@@ -148,7 +149,7 @@ def _lead_group(pid: int) -> None:
 def _forget_signals() -> None:
     """Let signals end this process again, and keep them from the process that forked it."""
     signal.set_wakeup_fd(-1)
-    for number in kernel.ENDING_SIGNALS:
+    for number in (*kernel.ENDING_SIGNALS, kernel.RETIRE):
         if signal.getsignal(number) != signal.SIG_IGN:  # respect nohup(1)
             signal.signal(number, signal.SIG_DFL)
 
@@ -162,8 +163,9 @@ LONGEST_START_SECONDS = 600.0
 _MOST_SIGNS = 4_096
 
 
-def command_of(*arguments: str) -> list[str]:
-    """Return the command line of a process that is no fork: its command, for instance `worker`, `crawl`."""
+def command_of(_settings: Settings, *arguments: str) -> list[str]:
+    """Return the command line of a process that is no fork: its command, for instance `worker`, `crawl`. It reads its
+    settings from its environment."""
     return [sys.executable, "-m", "sluice.cli", *arguments]
 
 
@@ -174,6 +176,8 @@ class Child:
     name: str
     program: Program
     is_worker: bool = False
+    settings: Settings | None = None
+    """Its settings, where they are not the supervisor's: the sizes of pools change while it runs."""
     process: subprocess.Popen[bytes] | Forked | None = None
     started_at: float = 0.0
     pause_seconds: float = FIRST_PAUSE_SECONDS
@@ -193,6 +197,9 @@ class Child:
     """The reason why it is to be killed."""
     gone_by: float = float("inf")
     """The time by which it must have ended, once asked to."""
+    is_retired: bool = False
+    """Whether it is to end and not to be started again."""
+    _is_hurried: bool = False
     _ear: int | None = field(default=None, repr=False)
     speaks: bool = False
     """Whether it has given a sign of life since it started."""
@@ -216,12 +223,14 @@ class Child:
         """Start it, with both outputs on the descriptor `output`; None keeps the supervisor's own.
 
         It leads a process group of its own, so that Ctrl-C reaches the supervisor alone, which stops the others in
-        order. A command line runs in `environment`; a fork has the supervisor's environment, and closes `close`.
+        order. A command line runs in `environment`; a fork has the supervisor's environment, is told which stages are
+        resized, and closes `close`.
         """
         ear, mouth = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             if callable(self.program):
-                self.process = self._fork(self.program, output, mouth, (*close, ear))
+                told = {name: environment[name] for name in (SCALED_HERE,) if name in environment}
+                self.process = self._fork(self.program, told, output, mouth, (*close, ear))
             else:
                 self.process = subprocess.Popen(  # noqa: S603 - our own command line
                     self.program,
@@ -242,8 +251,11 @@ class Child:
         self.silent_seconds, self.condemned, self.gone_by, self.speaks = 0.0, None, float("inf"), False
         self.late_seconds, self.starting_seconds, self.used = 0.0, 0.0, 0
 
-    def _fork(self, run: Callable[[], object], output: int | None, mouth: int, close: Collection[int]) -> Forked:
+    def _fork(
+        self, run: Callable[[], object], told: Mapping[str, str], output: int | None, mouth: int, close: Collection[int]
+    ) -> Forked:
         def run_with_lifeline() -> None:
+            os.environ.update(told)
             os.environ[kernel.LIFELINE] = str(mouth)
             run()
 
@@ -270,8 +282,15 @@ class Child:
 
     def ask_to_end(self, patience_seconds: float) -> None:
         """Send SIGTERM, once (twice would hurry it); after `patience_seconds` the supervisor kills it."""
-        if self.pid and self.gone_by == float("inf"):
+        if self.pid and (self.gone_by == float("inf") or (self.is_retired and not self._is_hurried)):
             os.kill(self.pid, signal.SIGTERM)
+            self.gone_by, self._is_hurried = time.monotonic() + patience_seconds, True
+
+    def retire(self, patience_seconds: float) -> None:
+        """Let it finish what it has in hand and end for good; after `patience_seconds` the supervisor kills it."""
+        self.is_retired = True
+        if self.pid and self.gone_by == float("inf"):
+            os.kill(self.pid, kernel.RETIRE)
             self.gone_by = time.monotonic() + patience_seconds
 
     def kill(self) -> None:

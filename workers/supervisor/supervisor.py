@@ -19,28 +19,34 @@ Its one thread never waits: work on ledger or broker goes to the task queue. So 
 
 from __future__ import annotations
 
+import getpass
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import structlog
 
 from sluice.contracts.errors import SluiceError, Unavailable
+from sluice.contracts.event import QUEUES, Queue
 from sluice.ledger.database import Database
+from sluice.ledger.overview import PoolSizes
 from sluice.ledger.schema.migrate import migrate
 from sluice.otel.metrics import forget_process
-from sluice.workers.broker.celery_app import processes_of, told_sizes
+from sluice.workers.broker.celery_app import processes_of, resized, threads_of, told_sizes
 from sluice.workers.broker.embedded import broker_command, prepare_broker
 from sluice.workers.broker.transport import BROKER_ERRORS, Transport
 from sluice.workers.data_dir import make_private
 from sluice.workers.processes import shutdown
-from sluice.workers.processes.kernel import adopt_orphans, all_processes, belongs_to, worker_name
+from sluice.workers.processes.kernel import adopt_orphans, all_processes, belongs_to, notify_system, worker_name
 from sluice.workers.processes.shutdown import hand_back
+from sluice.workers.runtime.pools import PoolsFile
 from sluice.workers.service.callers import require_key_beyond_loopback
+from sluice.workers.setting_names import SCALED_HERE
 from sluice.workers.settings import Settings, environment_of
 from sluice.workers.supervisor import checks
 from sluice.workers.supervisor.child import FIRST_PAUSE_SECONDS, Child, Program, command_of
@@ -76,9 +82,13 @@ class Supervisor:
     settings: Settings
     log_dir: Path | None = None
     program_of: Callable[..., Program] = command_of
-    """Returns the program of a process for the arguments of its command: `worker` and its stage, `reconcile`, `api`."""
+    """Returns the program of a process for its settings and its command: `worker` and its stage, `reconcile`, `api`."""
     tell: Callable[[str], object] = lambda _line: None
     """Shows a line to the person who has started the instance."""
+    without: frozenset[Queue] = frozenset()
+    """Stages whose workers something else runs: nothing is started for them, and readiness does not wait for them."""
+    scaled: frozenset[Queue] = frozenset()
+    """Stages whose sizes the settings say anew: what was asked for before no longer counts."""
     children: list[Child] = field(default_factory=list)
     _is_stopping: bool = False
     at_once: bool = False
@@ -87,6 +97,7 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         self.signals = SignalInbox()
+        self.pools = PoolsFile(self.settings.data_dir)
         self.instance_lock = checks.InstanceLock(self.settings.data_dir)
         self._table = checks.ProcessTable(self.settings.data_dir)
         self.task_queue = TaskQueue("sluice-task", self._inherited)
@@ -132,6 +143,10 @@ class Supervisor:
         checks.require_free_port(self.settings.http_host, self.settings.http_port)
         with closing(Database(self.settings.ledger_location)) as database:
             done = migrate(database, datetime.now(UTC))
+            sizes = PoolSizes(database)
+            for stage in sizes.all().keys() & self.scaled:
+                sizes.ask(stage, None, getpass.getuser(), "sluice up --scale")
+            self.pools.begin(sizes.all())
         if done.is_due:
             log.info("ledger_migrated", found=done.found, now=done.wanted, copy=done.copy)
         require_key_beyond_loopback(self.settings)
@@ -170,21 +185,18 @@ class Supervisor:
                 self._pause(0.05)
 
     def _start_everything(self) -> None:
-        for name, copies in processes_of(self.settings).items():
-            for number in range(1, copies + 1):
-                self.add(f"{name}-{number}", self.program_of("worker", name), is_worker=True)
-        self.add("reconciler", self.program_of("reconcile"))
-        self.add("api", self.program_of("api"))
-        for child in self.children:
-            child.gives_signs = child.name != BROKER
+        self.resize()
+        self.add("reconciler", self.program_of(self.settings, "reconcile")).gives_signs = True
+        self.add("api", self.program_of(self.settings, "api")).gives_signs = True
         started = time.monotonic()
         self.tell(f"starting {len(self.children) - 1} processes")
-        self.tell(f"events handled at once: {told_sizes(self.settings)}")
+        self.tell(f"events handled at once: {told_sizes(self._sized, self.without)}")
         for child in self.children:
             if child.process is None:
                 self.start(child)
         host, port = self.settings.http_host, self.settings.http_port
-        self._health.do(lambda: checks.await_health(host, port), lambda code: self._say_ready(code, started))
+        path = "/readyz" if self.without else "/healthz"
+        self._health.do(lambda: checks.await_health(host, port, path), lambda code: self._say_ready(code, started))
         log.info("up", processes=len(self.children), http_port=self.settings.http_port)
 
     def _say_ready(self, code: int, started: float) -> None:
@@ -193,6 +205,7 @@ class Supervisor:
             self.tell(f"ready at {address} after {time.monotonic() - started:.1f} s; Ctrl-C stops it")
         elif not self._is_stopping:
             self.tell(f"not ready yet; see {address}/healthz and the log, or ask `sluice doctor`")
+        notify_system("READY=1\nSTATUS=" + ("" if code == 0 else "not ready yet: ") + f"see {address}/healthz")
 
     def add(self, name: str, program: Program, *, is_worker: bool = False) -> Child:
         """Add a process, which is not started yet."""
@@ -207,11 +220,41 @@ class Supervisor:
             self.log_dir.mkdir(parents=True, exist_ok=True)
             output = os.open(self.log_dir / f"{child.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            child.start({**os.environ, **environment_of(self.settings)}, output, self._inherited())
+            scaled = ",".join(stage for stage in QUEUES if stage not in self.without)
+            settings = child.settings or self.settings
+            environment = {**os.environ, **environment_of(settings), SCALED_HERE: scaled}
+            child.start(environment, output, self._inherited())
         finally:
             if output is not None:
                 os.close(output)
+        self._write_table()
+
+    def _write_table(self) -> None:
         self._table.write({child.name: child.pid for child in self.children if child.pid})
+
+    @property
+    def _sized(self) -> Settings:
+        """The settings with the pool sizes that operators ask for."""
+        return resized(self.settings, self.pools.asked)
+
+    def resize(self) -> None:
+        """Add the workers that are wanted and missing, and retire those that are not wanted, or not in this size. They
+        start and end as everything else does."""
+        settings = self._sized
+        missing = [name for name, copies in processes_of(settings, self.without).items() for _ in range(copies)]
+        for child in [one for one in self.children if one.is_worker and not one.is_retired]:
+            name, own = child.stage, child.settings or self.settings
+            if name in missing and threads_of(own, name) == threads_of(settings, name):
+                missing.remove(name)
+            else:
+                log.info("worker_retired", name=child.name)
+                child.retire(self.settings.delivery.event_timeout_seconds + self._end_seconds)
+        taken = {child.name for child in self.children}
+        for name in missing:
+            number = next(number for number in count(1) if f"{name}-{number}" not in taken)
+            taken.add(f"{name}-{number}")
+            child = self.add(f"{name}-{number}", self.program_of(settings, "worker", name), is_worker=True)
+            child.settings, child.gives_signs = settings, True
 
     @property
     def known_children(self) -> set[int]:
@@ -230,9 +273,13 @@ class Supervisor:
             self.pings.look()
             ticks, now = ticks + 1, time.monotonic()
             passed_seconds, looked_at = min(now - looked_at, MOST_PASSED_SECONDS), now
-            for child in self.children:
+            for child in tuple(self.children):
                 self.look_after(child, passed_seconds)
             if ticks % TIDY_TICKS == 0:
+                if self.pools.is_changed():
+                    log.info("pools_resized", asked=self.pools.asked)
+                    self.resize()
+                notify_system("WATCHDOG=1")
                 checks.end_orphans(self.known_children)
             if ticks % EXAMINE_TICKS == 0:
                 self.weigh_workers()
@@ -252,7 +299,10 @@ class Supervisor:
             log.error("process_killed", name=child.name, pid=child.pid, why=child.condemned)
             child.kill()
             child.condemned = None
-        if child.process is None and time.monotonic() >= child.start_after:
+        if child.process is None and child.is_retired:
+            self.children.remove(child)
+            self._write_table()
+        elif child.process is None and time.monotonic() >= child.start_after:
             self._start_again(child)
 
     def _start_again(self, child: Child) -> None:
@@ -271,7 +321,13 @@ class Supervisor:
         child.deaths += 1
         child.pause_seconds = FIRST_PAUSE_SECONDS if steady else min(child.pause_seconds * 2, LONGEST_PAUSE_SECONDS)
         child.start_after = time.monotonic() + child.pause_seconds
-        log.warning("process_died", name=child.name, pid=process.pid, status=process.returncode)
+        has_retired = child.is_retired and process.returncode == 0
+        (log.info if has_retired else log.warning)(
+            "process_ended" if has_retired else "process_died",
+            name=child.name,
+            pid=process.pid,
+            status=process.returncode,
+        )
         forget_process(process.pid)
         checks.end_orphans(self.known_children)
         if child.is_worker:
@@ -333,6 +389,7 @@ class Supervisor:
 
     def stop_everything(self) -> None:
         """Stop all processes, the broker last, and return once they have ended."""
+        notify_system("STOPPING=1")
         if self.children:
             self.tell("stopping: what is in hand may finish; Ctrl-C again stops at once")
         self._health.kill()

@@ -317,13 +317,16 @@ class CorpusWriters:
         collections: PerCorpus[ServerCollection],
         truth: Callable[[], CorpusTruth],
         root: Path | None = None,
+        is_held: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`root` is the folder of the corpora, if it is another than the settings'."""
-        self._settings = settings
+        """`root` is the folder of the corpora, if it is another than the settings'. `is_held` returns whether nothing
+        may be collected for now."""
+        self._settings, self._is_held = settings, is_held
         self._root = root or settings.index_root
         self._beside: CorpusWriters | None = None
         if root is None:
-            self._beside = CorpusWriters(settings, collections, truth, settings.index_root / FALLBACK_FOLDER)
+            beside = settings.index_root / FALLBACK_FOLDER
+            self._beside = CorpusWriters(settings, collections, truth, beside, is_held)
         self._collections, self._truth = collections, truth
         self._lock = threading.RLock()
         self._open: dict[str, Writer] = {}
@@ -427,7 +430,7 @@ class CorpusWriters:
         from sluice.index.local.writer import IndexWriter
 
         policy = WritePolicy(keep_generations=settings.index.keep_generations)
-        return IndexWriter(self._root, corpus, policy, on_fallback=count_fallback)
+        return IndexWriter(self._root, corpus, policy, on_fallback=count_fallback, is_held=self._is_held)
 
 
 @dataclass(frozen=True, slots=True)

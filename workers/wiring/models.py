@@ -36,6 +36,7 @@ from sluice.ingest.embed.minilm import FINGERPRINTS, MiniLM
 from sluice.ingest.embed.port import Embedded, Embedder, InFront, Vectors
 from sluice.ingest.settings import EmbedSettings
 from sluice.otel import metrics
+from sluice.otel.context import span
 from sluice.trust.confidence import Formula
 from sluice.trust.guard.guard import ModelGuard, RuleGuard
 from sluice.trust.inspect import Inspector
@@ -75,11 +76,13 @@ class EmbeddingService:
 
     def embed_by(self, fingerprint: str, texts: Sequence[str]) -> Embedded:
         """Return vectors (n, d) of one model, for the index."""
-        return self._embedder().embed(self._shown(texts, fingerprint), fingerprint)
+        with span("embed", attributes={"sluice.texts": len(texts), "sluice.model": fingerprint}):
+            return self._embedder().embed(self._shown(texts, fingerprint), fingerprint)
 
     def embed_question(self, texts: Sequence[str], fingerprint: str) -> Embedded:
         """Return one model's vectors (n, d). Raises `Unavailable` or a child within seconds if it is out of reach."""
-        return self._question_embedder().embed(self._shown(texts, fingerprint), fingerprint)
+        with span("embed", attributes={"sluice.texts": len(texts), "sluice.model": fingerprint}):
+            return self._question_embedder().embed(self._shown(texts, fingerprint), fingerprint)
 
     def match_tokens(self, question: str, passage: str, fingerprint: str) -> float | None:
         """Return how well a passage matches a question, token by token; None if the model is not the local one."""

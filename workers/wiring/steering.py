@@ -320,7 +320,7 @@ class Steering(Step):
 
     def of(self, run_id: str, corpus: str, request: GateRequested) -> Steered:
         """Return what decides a run of a corpus now. While the flag `gate_weights` is off, former profiles decide."""
-        flags_off = self.flags.switched_off()
+        flags_off = self.flags.switched_off(run_id)
         profile = choose_profile(self.profiles, request.profile)
         if "gate_weights" in flags_off:
             profile = self.former_profiles.get(profile.name, profile)

@@ -648,8 +648,11 @@ class Operations:
         """List operators' actions on a flag, the oldest first. Needs an operator."""
 
     @request("PUT /v1/flags/{name}", in_body=True)
-    def set_flag(self, name: str, enabled: bool, *, kill: bool = False, note: str = "") -> models.FlagResult:
-        """Switch a flag on or off; `kill` holds it off, whatever else decides. Needs an operator."""
+    def set_flag(
+        self, name: str, enabled: bool, *, share: float | None = None, kill: bool = False, note: str = ""
+    ) -> models.FlagResult:
+        """Switch a flag on, for a share of the runs or for all, or off; `kill` holds it off, whatever else decides.
+        Needs an operator."""
 
     @request("DELETE /v1/flags/{name}")
     def reset_flag(self, name: str, note: str = "") -> models.FlagResult:
@@ -736,8 +739,8 @@ class Operations:
         """List the crawl's requests to each host, the most requested first. Needs an operator of all corpora."""
 
     @request("GET /v1/runs/{run_id}/trace")
-    def trace(self, run_id: str) -> models.RunTrace:
-        """Return the steps of a run as a tree, with their times. Operators of all corpora may give a trace's id."""
+    def trace(self, run_id: str) -> models.Timeline:
+        """Return where the time of a run went, its waits by name. Operators of all corpora may give a trace's id."""
 
     @request("GET /v1/runs/{run_id}/explanation")
     def explanation(self, run_id: str) -> models.Explanation:

@@ -195,7 +195,7 @@ def _let_a_lost_claim_beat() -> AbstractContextManager[Any]:
 
 
 def _turns_stand_still() -> AbstractContextManager[Any]:
-    return patch.multiple(outbox, take_turns=lambda _connection, queues, *_: [0] * len(queues))
+    return patch.multiple(outbox, take_turns=lambda _connection, queues, *_: [outbox.Place()] * len(queues))
 
 
 def _let_nobody_go_first() -> AbstractContextManager[Any]:

@@ -55,7 +55,7 @@ def main() -> None:
     ChaosSupervisor(settings, Path(sys.argv[1]), _program_of).run()
 
 
-def _program_of(command: str, stage: str = "") -> Program:
+def _program_of(_settings: Settings, command: str, stage: str = "") -> Program:
     return partial(_run, command, stage)
 
 

@@ -71,7 +71,7 @@ def recomputed(instance: Instance, run_id: str) -> GateDecided:
 def read_metadata(instance: Instance, query: Query) -> dict[str, Any]:
     """The metadata of a direct query."""
     context = instance.context
-    reply = assemble(Retriever, context).read(query, context.tokenizer, context.flags.switched_off())
+    reply = assemble(Retriever, context).read(query, context.tokenizer, context.flags.switched_off(query.query))
     found: dict[str, Any] = json.loads(reply[1:])["metadata"]
     return found
 

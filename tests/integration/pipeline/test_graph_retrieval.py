@@ -41,7 +41,7 @@ def asks(instance: Instance, strategy: Strategy = Strategy.HYBRID_GRAPH) -> dict
     """The result of a direct query."""
     context = instance.context
     query = Query(query=QUESTION, corpus="docs", strategy=strategy, top_k=10)
-    reply = assemble(Retriever, context).read(query, context.tokenizer, context.flags.switched_off())
+    reply = assemble(Retriever, context).read(query, context.tokenizer, context.flags.switched_off(query.query))
     found: dict[str, Any] = json.loads(reply[1:])
     return found
 

@@ -33,6 +33,7 @@ from sluice.workers.processes.kernel import (
     give_signs_of_life,
     worker_name,
 )
+from sluice.workers.runtime.pools import PoolsWatch
 from sluice.workers.settings import DeliverySettings, PoolSettings, Settings
 from sluice.workers.supervisor import checks
 from sluice.workers.supervisor import supervisor as up
@@ -340,6 +341,37 @@ def test_a_worker_that_dies_at_once_is_started_more_and_more_seldom(supervisor: 
         supervisor.start(child)
     assert pauses[:3] == [0.4, 0.8, 1.6]
     assert pauses[-1] == up.LONGEST_PAUSE_SECONDS
+
+
+def test_pools_grow_and_shrink_while_it_runs(supervisor: Supervisor, valkey: Valkey) -> None:
+    supervisor.program_of = lambda *_: [sys.executable, "-c", OBEDIENT]
+
+    def follow(**asked: int) -> list[str]:
+        PoolsWatch(valkey.settings.data_dir, lambda: asked).look()  # type: ignore[arg-type,return-value]
+        assert supervisor.pools.is_changed() or not asked
+        supervisor.resize()
+
+        def is_done() -> bool:
+            for child in tuple(supervisor.children):
+                supervisor.look_after(child, 0.0)
+            return all(child.pid and not child.is_retired for child in supervisor.children)
+
+        until(is_done)
+        assert not supervisor.pools.is_changed()
+        assert {*ProcessTable(valkey.settings.data_dir).living()} == {child.name for child in supervisor.children}
+        return [child.name for child in supervisor.children]
+
+    usual = ["gate+query-1", "search+index+graph-1", "crawl-1", "chunk-1", "embed-1"]
+    assert follow() == usual
+    first = {child.name: child.pid for child in supervisor.children}
+    assert follow(embed=3) == [*usual, "embed-2", "embed-3"]
+    assert follow(embed=2, crawl=8) == [*(one for one in usual if one != "crawl-1"), "embed-2", "crawl-2"]
+    assert follow(graph=0, crawl=0) == ["gate+query-1", "chunk-1", "embed-1", "search+index-1"]
+    kept = {child.name: child.pid for child in supervisor.children}
+    assert {name: first[name] for name in ("gate+query-1", "chunk-1", "embed-1")}.items() <= kept.items()
+    wide = next(child for child in supervisor.children if child.name == "search+index-1")
+    assert wide.settings is not None
+    assert (wide.settings.pools.graph, wide.settings.pools.search) == (0, 4)
 
 
 def test_the_children_of_a_supervisor_that_is_killed_end_with_it(valkey: Valkey, tmp_path: Path) -> None:

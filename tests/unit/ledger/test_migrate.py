@@ -121,7 +121,10 @@ def test_a_ledger_with_steps_back_of_all_owners_gets_scopes_and_those_begin_anew
         *(f"DROP TABLE {table}" for table in ("attempts", "stage_minutes", "pool_sizes", "console_sessions")),
         *(f"DROP INDEX {index}" for index in ("runs_of_status", "runs_of_owner", "runs_of_corpus", "runs_retrying")),
         "ALTER TABLE runs DROP COLUMN retrying",
-        "ALTER TABLE events DROP COLUMN ready_at",
+        *(
+            f"ALTER TABLE events DROP COLUMN {column}"
+            for column in ("ready_at", "claimed_at", "claimed_by", "behind", "waited_ms")
+        ),
         "DROP INDEX outcomes_judged",
         "ALTER TABLE outcomes DROP COLUMN confidence",
         "ALTER TABLE pages DROP COLUMN owner",

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import REGISTRY as DEFAULT_REGISTRY
+from sluice.otel.waterfall import waterfall
 
 from sluice.otel import metrics
 from sluice.otel.context import current_traceparent, span
 from sluice.otel.settings import TelemetrySettings
 from sluice.otel.spans import SpanStore
 from sluice.otel.start import flush, shutdown, start
-from sluice.otel.waterfall import waterfall
 from tests.support.repository import REPOSITORY
 
 

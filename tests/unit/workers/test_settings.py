@@ -113,3 +113,35 @@ def test_a_settings_file_of_another_user_above_does_not_count(folder: Path, monk
     monkeypatch.chdir(folder / "below")
     monkeypatch.setattr("os.geteuid", lambda: os.lstat(folder).st_uid + 1)
     assert (load_settings().http_port == 8811) == (os.lstat(folder).st_uid == 0)
+
+
+def test_files_of_secrets_set_what_they_are_named_for_and_variables_count_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    (tmp_path / "SLUICE_LEDGER_URL").write_text("postgresql+psycopg://sluice:hidden@db/sluice\n")
+    (tmp_path / "sluice_search__providers").write_text('["brave"]')
+    (tmp_path / "sluice_http_port").write_text("8801")
+    (tmp_path / "another program's").write_text("x")
+    monkeypatch.setenv("SLUICE_HTTP_PORT", "8802")
+    settings = load_settings()
+    assert settings.ledger_url == "postgresql+psycopg://sluice:hidden@db/sluice"
+    assert settings.search.providers == ("brave",)
+    assert settings.http_port == 8802
+
+
+def test_a_file_of_secrets_that_sets_nothing_is_named_without_its_content(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    (tmp_path / "SLUICE_SEARCH__BRAVE_KEY").write_text("hidden")
+    with pytest.raises(InvalidSetting) as raised:
+        load_settings()
+    assert "SLUICE_SEARCH__BRAVE_API_KEY" in str(raised.value)
+    assert "hidden" not in str(raised.value)
+    (tmp_path / "SLUICE_SEARCH__BRAVE_KEY").rename(tmp_path / "SLUICE_SEARCH__PROVIDERS")
+    with pytest.raises(InvalidSetting, match="SLUICE_SEARCH__PROVIDERS: is no JSON"):
+        load_settings()
+    (tmp_path / "SLUICE_SEARCH__PROVIDERS").write_bytes(b"\xff")
+    with pytest.raises(InvalidSetting, match=r"SLUICE_SEARCH__PROVIDERS: .*let this user read it"):
+        load_settings()

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 
 import structlog
 from prometheus_client import Gauge
@@ -22,7 +22,7 @@ from sluice.contracts.errors import Conflict
 from sluice.contracts.learning.control import Cause, Rollout
 from sluice.contracts.plan import Plan
 from sluice.evaluation.evaluator import Evaluator, Windowing, summarise_windows
-from sluice.evaluation.run_totals import Interval, Summary
+from sluice.evaluation.run_totals import Interval, RunTotals, Summary, summarise, total_by
 from sluice.gate.learned.rollout import advance, note_verdict, stop
 from sluice.gate.settings import BudgetSettings
 from sluice.ledger.audit import SLUICE
@@ -32,6 +32,7 @@ from sluice.otel import metrics
 from sluice.workers.context import Context
 from sluice.workers.runtime.flags import NAMES, FlagReader
 from sluice.workers.service.learning.control import JudgedStage, change_rollout, judge_rollout
+from sluice.workers.service.learning.evaluation import decided_runs
 
 log = structlog.get_logger(__name__)
 
@@ -73,6 +74,44 @@ class FlagWatch:
                 metrics.FLAG_CHANGES.labels(state.name, to).inc()
                 log.info("flag_changed", flag=state.name, to=to, decided_by=state.decided_by)
             self._seen[state.name] = state.enabled
+
+
+SHARES_LOOK_SECONDS = 60.0
+SHARES_DAYS = 14
+"""Days whose runs count at most, so that a share that stays for long is measured by how it does now."""
+
+
+class ShareWatch:
+    """Compares the runs that have a flag by its share with those that do not, since it was given."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._shown: set[str] = set()
+
+    def look(self) -> None:
+        """Set the figures of both arms of every flag that a share of the runs has; those of others become NaN."""
+        shared = {state.name: state for state in self._context.flags.states() if state.share is not None}
+        for name in self._shown - set(shared):
+            _show_arms(name, {})
+        for name, state in shared.items():
+            earliest = datetime.fromtimestamp(self._context.ledger.clock(), UTC) - timedelta(days=SHARES_DAYS)
+            runs = decided_runs(self._context.ledger, max(state.changed_at or earliest, earliest))
+            _show_arms(name, total_by(runs, lambda run, of=name: "without" if of in run.flags.split(",") else "with"))
+        self._shown = set(shared)
+
+
+def _show_arms(name: str, totals_of: Mapping[str, RunTotals]) -> None:
+    for arm in ("with", "without"):
+        found = summarise(totals_of.get(arm, RunTotals()))
+        figures = {
+            "runs": float(found.runs),
+            "judged": float(found.judged),
+            "satisfaction": found.satisfaction.estimate if found.satisfaction else math.nan,
+            "precision_at_k": found.precision_at_k.estimate if found.precision_at_k else math.nan,
+            "p95_seconds": _known(found.p95_milliseconds) / 1e3,
+        }
+        for figure, value in figures.items():
+            metrics.FLAG_SHARE.labels(name, arm, figure).set(value)
 
 
 EVALUATION_LOOK_SECONDS = 2.0

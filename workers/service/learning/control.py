@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from sluice.contracts.api import DefenceView
 from sluice.contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound
@@ -54,18 +55,25 @@ class FlagDesk:
         """Return what operators did to a flag, in order. Raises `NotFound` if there is no such flag."""
         return self._context.ledger.flags.history(known_flag(name))
 
-    def change(self, name: str, action: control.FlagAction, caller: Caller, note: str) -> control.FlagResult:
+    def change(
+        self, name: str, action: control.FlagAction, caller: Caller, note: str, share: float | None = None
+    ) -> control.FlagResult:
         """Change a flag. Switching search or crawl off cancels what waits for it, and its runs go on without.
 
         Raises:
             Forbidden: the caller is no operator of the whole instance.
             NotFound: there is no such flag.
             Conflict: it is killed, and must be reset before it is switched on.
+            InvalidInput: a share is asked for, and it is no flag of retrieval.
         """
         caller.may_operate_instance()
         known = known_flag(name)
+        if share is not None and known not in control.SHARED_FLAGS:
+            remedy = f"one of {', '.join(sorted(control.SHARED_FLAGS))}"
+            raise InvalidInput("share", f"{known} is on for all runs or for none", remedy)
         flags, ledger = self._context.flags, self._context.ledger
-        change = ledger.flags.change(known, action, caller.owner, note, lambda stored: flags.resolve(known, stored))
+        resolve = partial(flags.resolve, known)
+        change = ledger.flags.change(known, action, caller.owner, note, resolve, share)
         if change.run is not None:
             metrics.PURGED_DIRECTIVES.labels(known).inc(change.purged)
             announce_control(self._context, change.run)

@@ -32,16 +32,18 @@ _RUNS_AT_ONCE = 100
 _WEIGHED = ("weights", "thresholds", "scales", "calibration")
 """The parts of a profile whose changes a review shows."""
 
-By = Literal["plan", "profile", "model"]
+By = Literal["plan", "profile", "model", "flags"]
 
 
 class EvaluationRow(Value):
-    """The runs of one profile; grouped by plan or by model, of one plan, or of one model and its arm."""
+    """The runs of one profile; grouped by plan, by model or by flags, of one plan, of one model and its arm, or with the
+    same flags off (as `flags` names them)."""
 
     profile: str
     plan: Plan | None = None
     model_version: str | None = None
     arm: Arm | None = None
+    flags: str | None = None
     summary: Summary
 
 
@@ -65,6 +67,7 @@ _KEYS: dict[By, tuple[str, ...]] = {
     "plan": ("profile", "plan"),
     "profile": ("profile",),
     "model": ("profile", "model_version", "arm"),
+    "flags": ("profile", "flags"),
 }
 """The fields of a run that distinguish the rows."""
 

@@ -439,11 +439,6 @@ class RunSummary(Model):  # A run in a list.
     finished_at: datetime | None
     usd: float
 
-class RunTrace(Model):  # The spans of a run as a tree: each with its start and length, and those below it as
-    started_ns: int
-    duration_ms: float
-    spans: list[dict[str, Any]]
-
 class RunView(Model):  # `GET /v1/runs/{id}`: the state of a run, with its decision, answer and spend.
     run_id: str
     kind: Literal['gate', 'documents', 'crawl', 'scrape', 'map', 'deletion', 'export', 'import', 'control', 'memory', 'graph'] | str
@@ -458,6 +453,7 @@ class RunView(Model):  # `GET /v1/runs/{id}`: the state of a run, with its decis
     answer: Answer | None = None
     prompt: list[PromptMessage] = []
     missing: list[Gap] = []
+    mended: list[Gap] = []
     spend: Spend = Field(default_factory=lambda: Spend())
     open_events: int = 0
     settled_events: int = 0
@@ -521,6 +517,48 @@ class StaleCitation(Model):  # A citation of an answer whose passage is no longe
     url: str | None = None
     what: Literal['changed', 'gone'] | str
     changed_at: datetime
+
+class Timeline(Model):  # `GET /v1/runs/{run_id}/trace`: the steps of a run.
+    run_id: str
+    status: Literal['open', 'answering', 'finished', 'failed', 'cancelled'] | str
+    created_at: datetime
+    now_ms: float
+    is_over: bool
+    sum_line: str
+    sums: list[TimelineSum]
+    rows: list[TimelineRow]
+    rows_in_all: int
+    cuts: list[TimelineCut] = []
+    traceparent: str | None = None
+
+class TimelineCut(Model):  # A stretch in which nothing happened, more than a fifth of the whole: it is drawn as a mark.
+    begins_ms: float
+    ends_ms: float
+
+class TimelineRow(Model):  # One stretch of the life of one event, or several of one kind folded together.
+    event_id: str
+    cause_id: str | None = None
+    kind: str
+    stage: Literal['gate', 'search', 'crawl', 'chunk', 'embed', 'index', 'query', 'graph'] | str | None = None
+    label: str
+    depth: int
+    doing: Literal['waits', 'works', 'failed', 'died', 'backs_off', 'detail'] | str
+    begins_ms: float
+    took_ms: float
+    why: str = ''
+    worker: str | None = None
+    attempt: int | None = None
+    is_critical: bool = False
+    is_under_way: bool = False
+    folded: int = 1
+    shortest_ms: float | None = None
+    longest_ms: float | None = None
+    ends_ms: list[float] = []
+
+class TimelineSum(Model):  # A part of the time from the run's beginning to its end, along the chain of causes that
+    name: Literal['waiting', 'working', 'backing off', 'failing', 'lost to dead workers'] | str
+    ms: float
+    parts: dict[str, float]
 
 class TrustFactors(Model):  # The factors of a trust score
     domainTrust: float | None = None

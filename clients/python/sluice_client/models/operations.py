@@ -150,15 +150,16 @@ class DefenceView(Model):  # One defence of the gate for a profile, a corpus and
 class Evaluation(Model):  # `GET /v1/evaluation`: how the runs did that were decided from `since` to before `until`.
     since: datetime
     until: datetime
-    by: Literal['plan', 'profile', 'model'] | str
+    by: Literal['plan', 'profile', 'model', 'flags'] | str
     rows: list[EvaluationRow]
     total: Summary
 
-class EvaluationRow(Model):  # The runs of one profile; grouped by plan or by model, of one plan, or of one model and
+class EvaluationRow(Model):  # The runs of one profile; grouped by plan, by model or by flags, of one plan, of one
     profile: str
     plan: Plan | None = None
     model_version: str | None = None
     arm: Literal['shadow', 'canary', 'control', 'default', 'promoted'] | str | None = None
+    flags: str | None = None
     summary: Summary
 
 class ExportManifest(Model):  # What an exported corpus holds, with the hashes of its two files as they are in the tar.
@@ -191,6 +192,7 @@ class FlagResult(Model):  # The resulting flag
 class FlagState(Model):  # The current state of a feature flag, and its source
     name: Literal['gate_weights', 'search', 'crawl', 'hybrid', 'rerank', 'learned_gate', 'ragas', 'graph', 'memory'] | str
     enabled: bool
+    share: float | None = None
     decided_by: Literal['kill_switch', 'policy', 'environment', 'stored', 'default'] | str
     why: str = ''
     changed_at: datetime | None = None

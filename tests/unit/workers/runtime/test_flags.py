@@ -106,13 +106,13 @@ def test_without_its_ledger_nothing_is_guessed() -> None:
     with pytest.raises(Unavailable):
         flags.enabled("search")
     with pytest.raises(Unavailable):
-        flags.switched_off()
+        flags.switched_off("run_1")
 
 
 def test_a_decision_records_what_somebody_switched_off_and_not_what_policy_or_default_say() -> None:
     store = Store(learned_gate=StoredFlag("learned_gate", False), rerank=StoredFlag("rerank", True, killed=True))
     flags = reader(store, Clock(), {"hybrid": False, "ragas": True}, {"search": "web search is switched off"})
-    assert flags.switched_off() == ("hybrid", "rerank", "learned_gate")
+    assert flags.switched_off("run_1") == ("hybrid", "rerank", "learned_gate")
     assert not flags.enabled("search")
     assert flags.enabled("ragas")
 
@@ -147,3 +147,24 @@ def test_no_process_begins_with_a_variable_that_is_neither_true_nor_false(monkey
     monkeypatch.setenv("FEATURE_SEARCH", "perhaps")
     with pytest.raises(InvalidSetting, match="FEATURE_SEARCH"):
         load_settings()
+
+
+def test_a_share_of_the_runs_has_a_flag_drawn_by_their_ids_and_a_greater_share_keeps_them() -> None:
+    def having(share: float) -> set[str]:
+        flags = FlagReader(lambda: {"graph": StoredFlag("graph", enabled=True, share=share)}, {}, {})
+        assert [state.share for state in flags.states() if state.name == "graph"] == [share]
+        return {f"run_{number}" for number in range(2_000) if "graph" not in flags.switched_off(f"run_{number}")}
+
+    tenth, half = having(0.1), having(0.5)
+    assert tenth < half
+    assert having(0.5) == half
+    assert 150 < len(tenth) < 250
+    assert 930 < len(half) < 1_070
+
+
+def test_a_share_counts_only_where_the_stored_value_decides() -> None:
+    stored = {"graph": StoredFlag("graph", enabled=True, share=0.5)}
+    held_off = FlagReader(lambda: stored, {"graph": False}, {})
+    assert all("graph" in held_off.switched_off(f"run_{number}") for number in range(20))
+    held_on = FlagReader(lambda: stored, {"graph": True}, {})
+    assert not any("graph" in held_on.switched_off(f"run_{number}") for number in range(20))

@@ -1,0 +1,115 @@
+"""The console in a real browser: Debian's Chromium with its sandbox on, driven by Playwright.
+
+`watched_page` fails the test on any violation of the content security policy, console error and page error.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from starlette.testclient import TestClient
+
+from sluice.ingest.browser.launch import find_chromium, unprivileged_user
+from tests.support.served import served
+from tests.support.valkey import Valkey
+
+WIDTHS = (390, 1440)
+SCHEMES = ("light", "dark")
+VIOLATIONS = """
+addEventListener("securitypolicyviolation", (event) =>
+  console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber} ${event.sample}`));
+"""
+EXPECTED = re.compile(r"Failed to load resource: the server responded with a status of (4|5)\d\d")
+"""What Chromium writes of a page that is an error page, as some tests want it."""
+
+
+def wrapper_of(binary: Path, folder: Path) -> Path:
+    """A program that starts Chromium: as root in the name of another user, as root has no sandbox."""
+    if os.geteuid() != 0:
+        return binary
+    user: pwd.struct_passwd = unprivileged_user()
+    home, script = folder / "home", folder / "chromium"
+    home.mkdir(exist_ok=True)
+    os.chown(home, user.pw_uid, user.pw_gid)
+    becomes = f"setpriv --reuid={user.pw_uid} --regid={user.pw_gid} --clear-groups"
+    script.write_text(f'#!/bin/sh\nexport HOME={home}\nexec {becomes} {binary} "$@" --user-data-dir={home}/profile\n')
+    script.chmod(0o755)
+    folder.chmod(0o755)
+    return script
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """One sandboxed Chromium for the session."""
+    folder = Path(tempfile.mkdtemp(prefix="sluice-console-"))
+    try:
+        with sync_playwright() as playwright:
+            binary = find_chromium(None, playwright.chromium.executable_path)
+            browser = playwright.chromium.launch(executable_path=wrapper_of(binary, folder), chromium_sandbox=True)
+            yield browser
+            browser.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class Troubles:
+    """What a page complained of."""
+
+    seen: list[str] = field(default_factory=list)
+
+    def watch(self, page: Page) -> None:
+        page.on("console", lambda said: self.seen.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: self.seen.append(f"page error: {error}"))
+
+    def none(self) -> None:
+        assert [one for one in self.seen if not EXPECTED.search(one)] == []
+
+
+@contextmanager
+def watched_page(
+    browser: Browser, *, width: int = 1440, scheme: str = "light", script: bool = True, **options: object
+) -> Iterator[Page]:
+    """A page of a fresh context, which must not complain of anything."""
+    context: BrowserContext = browser.new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme=scheme,  # type: ignore[arg-type]
+        java_script_enabled=script,
+        **options,  # type: ignore[arg-type]
+    )
+    context.add_init_script(VIOLATIONS)
+    page, troubles = context.new_page(), Troubles()
+    troubles.watch(page)
+    yield page
+    troubles.none()
+    context.close()
+
+
+@pytest.fixture
+def console_address(valkey: Valkey) -> Iterator[str]:
+    """The address of an interface without workers, on a port of this machine."""
+    with served(valkey.settings) as address:
+        yield address
+
+
+def signed_in(http: TestClient, key: str) -> TestClient:
+    """The same client with a session of that key; it must be made with an address of https, or it keeps no cookie."""
+    http.post("/console/session", data={"key": key})
+    return http
+
+
+def token_in(page: str) -> str:
+    """The token of a page's forms."""
+    found = re.search(r'name="token" value="(\w+)"', page)
+    assert found, "the page has no form"
+    return found[1]

@@ -1,0 +1,128 @@
+"""The log of what was forgotten, outside the ledger: a restored backup would bring back what was forgotten since.
+
+`forgotten.jsonl` in the data directory gets a line before each request is recorded, and a copy lies beside the backups,
+encrypted like them. A restoration carries out what is younger than the backup's ledger before anything is served.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Literal
+
+from sluice.contracts.errors import NotFound
+from sluice.contracts.operations.forget import ForgetRequest, NewEntry
+from sluice.disk.durable import append_lines
+from sluice.index.folder import CorpusLayout
+from sluice.index.search.filters import selector
+from sluice.trust.source_trust import source_trust_of
+from sluice.workers.backup.archive import Keys, Seal
+from sluice.workers.backup.target import Target
+from sluice.workers.context import Context
+
+LOG = "forgotten.jsonl"
+Action = Literal["forget", "delete_corpus", "keep_out", "allow"]
+
+
+def note(data_dir: Path, action: Action, **facts: Any) -> None:
+    """Append one request to the log, flushed."""
+    append_lines(data_dir / LOG, [{"at": time.time(), "action": action, **facts}])
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A line of the log."""
+
+    at: float
+    action: Action
+    facts: dict[str, Any]
+
+
+def read_log(contents: Iterable[bytes | None], after: float) -> list[Logged]:
+    """Return the requests after a moment (seconds since the epoch) of several copies, each once, in order. A line that
+    a crash has cut is passed over."""
+    lines = dict.fromkeys(line for content in contents if content for line in content.splitlines() if line.strip())
+    return sorted(_logged(lines, after), key=lambda one: one.at)
+
+
+def _logged(lines: Iterable[bytes], after: float) -> Iterator[Logged]:
+    for line in lines:
+        try:
+            facts = json.loads(line)
+            at, action = float(facts.pop("at")), facts.pop("action")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+        if at > after:
+            yield Logged(at, action, facts)
+
+
+def copy_beside(data_dir: Path, target: Target, seal: Seal) -> None:
+    """Put the log beside the backups of `target`."""
+    path = data_dir / LOG
+    if not path.is_file():
+        return
+    content, sealed = path.read_bytes(), BytesIO()
+    with seal.writing(sealed) as out:
+        out.write(content)
+    target.put_beside(_name(is_closed=seal.is_closed), sealed.getvalue())
+
+
+def logs_beside(target: Target, keys: Keys) -> Iterator[bytes]:
+    """Yield the copies of the log beside a backup."""
+    if (plain := target.beside(_name(is_closed=False))) is not None:
+        yield plain
+    if (sealed := target.beside(_name(is_closed=True))) is not None:
+        with keys.reading(BytesIO(sealed)) as source:
+            yield source.read()
+
+
+def _name(*, is_closed: bool) -> str:
+    return f"{LOG}.age" if is_closed else LOG
+
+
+def carry_out(context: Context, logged: Iterable[Logged]) -> int:
+    """Forget again, in an instance that nobody serves yet: documents leave the index at once, and a run of each request
+    removes their other traces when the instance works. Returns the number of documents that left."""
+    from sluice.workers.service.callers import OWN_MACHINE
+    from sluice.workers.service.corpora import CorpusDesk
+    from sluice.workers.service.forget import ForgetDesk
+
+    desk, caller, removed = ForgetDesk(context), OWN_MACHINE, 0
+    changed: set[str] = set()
+    for one in logged:
+        try:
+            if one.action == "keep_out":
+                desk.keep_out(NewEntry.model_validate(one.facts), caller)
+            elif one.action == "allow":
+                desk.allow(str(one.facts["id"]), caller, "restored")
+            else:
+                request = ForgetRequest.model_validate(one.facts)
+                removed += _remove(context, request, datetime.fromtimestamp(one.at, UTC))
+                changed.add(request.corpus)
+                if one.action == "delete_corpus":
+                    CorpusDesk(context).delete(request.corpus, caller, "restored")
+                else:
+                    desk.forget(request, caller)
+        except NotFound:
+            continue
+    for corpus in changed & set(context.readers.names()):
+        with context.writers.both(corpus) as both:
+            for writer in filter(None, both):
+                writer.erase()
+    return removed
+
+
+def _remove(context: Context, request: ForgetRequest, at: datetime) -> int:
+    if not CorpusLayout(context.settings.index_root, request.corpus).journal.is_dir():
+        return 0
+    is_meant = selector(request.selection, source_trust_of(context.settings.trust), at)
+    with context.writers.both(request.corpus) as both:
+        for writer in filter(None, both):
+            ids = [facts.document_id for facts in writer.select(is_meant)]
+            writer.remove(ids)
+        return len(ids)
