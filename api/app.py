@@ -18,6 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
@@ -73,7 +74,7 @@ CORS: dict[str, Any] = {
     "expose_headers": (REQUEST_ID, RUN, "Retry-After", "Location", "RateLimit", "RateLimit-Policy"),
     "max_age": 600,
 }
-"""For pages of other origins that the settings name. They send a key; cookies, of which there are none, stay out."""
+"""For pages of other origins that the settings name. They send a key; the console's cookie stays out."""
 VERBS = {"recent": "list", "some": "list", "every": "list", "entries": "list", "one": "get"}
 """Verbs of operation ids, by the names that routes have here."""
 DESCRIPTION = "Search-gated retrieval for AI agents: ask, and get cited context with the reason for every step."
@@ -86,6 +87,7 @@ def make_api(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         start_telemetry("sluice-api", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
         instance = app.state.instance = Instance(settings)
+        await run_in_threadpool(instance.warm)
         LocalKey(settings.data_dir).renew(settings.http_host, settings.http_port)
         if settings.telemetry.metrics_address:
             metrics.serve_metrics(settings.telemetry.metrics_address)

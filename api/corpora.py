@@ -16,7 +16,7 @@ from sluice.api.requests import about_run
 from sluice.contracts.api import Page, RunAccepted
 from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.errors import InvalidInput
-from sluice.contracts.operations.corpora import CorpusPatch, CorpusView, NewCorpus
+from sluice.contracts.operations.corpora import CorpusPatch, CorpusState, CorpusView, Generation, NewCorpus
 from sluice.contracts.operations.transfer import Artefact, ArtefactId, ImportRequest
 
 corpora = APIRouter(prefix="/v1/corpora", tags=["corpora"])
@@ -24,6 +24,7 @@ artefacts = APIRouter(prefix=ARTEFACTS, tags=["artefacts"])
 ROUTERS = (corpora, artefacts)
 
 Name = Annotated[str, Path(pattern=rf"^{CORPUS_NAME.pattern}$", max_length=63)]
+GenerationName = Annotated[str, Path(max_length=200, description="As `g00000007-` and a hash")]
 FILE = {TAR: {"schema": {"type": "string", "format": "binary"}}}
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="The `ETag` that was last seen; `*` for any")]
 
@@ -59,6 +60,38 @@ def change(
     """Change the named settings, by JSON merge patch; null gives one its default. With `If-Match` only if nobody
     else has changed them since (412)."""
     return _tagged(response, instance_of(request).corpora.change(corpus, body, _version(if_match), operator))
+
+
+@corpora.get("/{corpus}/state", responses=problems(404, 503), summary="What is behind a corpus's figures")
+def state(request: Request, corpus: Name, caller: AnyCaller) -> CorpusState:
+    """Return its generations, what is not served yet, how old its documents are, and how much is held back."""
+    return instance_of(request).corpora.state(corpus, caller)
+
+
+@corpora.post(
+    "/{corpus}/generations/{generation}/verify", responses=problems(404, 503, 507), summary="Read a generation again"
+)
+def verify(request: Request, corpus: Name, generation: GenerationName, operator: Operator) -> Generation:
+    """Read every file of a generation and compare it with its hash. `problem` says what is wrong."""
+    return instance_of(request).corpora.verify(corpus, generation, operator)
+
+
+@corpora.post(
+    "/{corpus}/generations/{generation}/serve", responses=problems(404, 503, 507), summary="Serve another generation"
+)
+def serve(
+    request: Request, corpus: Name, generation: GenerationName, operator: Operator, note: Note = ""
+) -> Generation:
+    """Verify a generation and serve it, until there are new records to publish; recorded with who, when and why."""
+    return instance_of(request).corpora.roll_back(corpus, generation, operator, note)
+
+
+@corpora.post(
+    "/{corpus}/recheck", status_code=202, responses=problems(403, 404, 429, 503, 507), summary="Ask for due pages again"
+)
+def recheck(request: Request, corpus: Name, operator: Operator) -> RunAccepted:
+    """Begin a run that requests the pages that are due again. Without any there is none (404)."""
+    return about_run(request, instance_of(request).corpora.recheck(corpus, operator))
 
 
 @corpora.delete("/{corpus}", status_code=202, responses=problems(404, 429, 503, 507), summary="Delete a corpus")

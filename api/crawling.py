@@ -14,14 +14,21 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from sluice.api.access import AnyCaller, instance_of
+from sluice.api.access import AnyCaller, Corpus, Operator, instance_of
 from sluice.api.lists import Cursor, paged
 from sluice.api.problems import problems
 from sluice.api.requests import about_run
 from sluice.api.runs import IdempotencyKey, finished
 from sluice.contracts.api import Page, RunAccepted, RunView
 from sluice.contracts.base import Value
-from sluice.contracts.operations.crawling import CrawlRequest, Mapped, MapRequest, Scraped, ScrapeRequest
+from sluice.contracts.operations.crawling import (
+    CrawlRequest,
+    ExplainedCrawl,
+    Mapped,
+    MapRequest,
+    Scraped,
+    ScrapeRequest,
+)
 from sluice.contracts.operations.schedules import Schedule, ScheduleChange, ScheduleRequest
 from sluice.workers.service.callers import Caller
 
@@ -95,6 +102,18 @@ def crawl(
     with instance.in_hand(caller.owner, idempotency_key):
         run = instance.crawling.crawl(body, owner=caller.owner, idempotency_key=idempotency_key)
     return about_run(request, run)
+
+
+@crawling.post("/crawl/explain", responses=problems(403, 429, 503), summary="Fetch one page, and say each decision")
+def explain(
+    request: Request,
+    operator: Operator,
+    url: Annotated[str, Query(max_length=4_096, description="The page")],
+    corpus: Corpus = "default",
+) -> ExplainedCrawl:
+    """Fetch a page over HTTP, by the policy, robots.txt and egress rules of every crawl. Nothing is recorded."""
+    operator.may_touch(corpus)
+    return instance_of(request).crawling.explain(corpus, url)
 
 
 async def _answered(

@@ -50,8 +50,9 @@ def purge_all(request: Request, operator: Operator, body: values.PurgeRequest) -
 
 @letters.get("/{letter_id}", responses=problems(404, 503), summary="One letter, whole")
 def one(request: Request, letter_id: str, operator: Operator) -> values.DeadLetterView:
-    """Return the envelope, the error with its stack, the counts, past payloads, and what operators did."""
-    return about_run(request, instance_of(request).dead_letters.one(letter_id, operator))
+    """Return the envelope, the error with its stack, the counts, the attempts, past payloads, the latest event of the
+    kind that was handled, and what operators did. That somebody looked is recorded."""
+    return about_run(request, instance_of(request).dead_letters.look(letter_id, operator))
 
 
 @letters.put(

@@ -36,7 +36,6 @@ from sluice.contracts.operations.corpora import (
 )
 from sluice.contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, NewEntry, WouldForget
 from sluice.contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
-from sluice.workers.service.documents import read_document_text
 
 SLASH = "\x1c"
 """Stands for a slash that was sent as %2F, while a route is looked for."""
@@ -166,9 +165,7 @@ def text(
 ) -> DocumentText:
     """Return the extracted text as indexed. Lines keep their numbers where text is masked or blocked. A page whose site
     requests that no text of it be shown is refused (403), with the address where it can be read."""
-    caller.may_touch(corpus)
-    context = instance_of(request).context
-    return read_document_text(context.readers, context.settings.trust, corpus, document_id, start_line, end_line)
+    return instance_of(request).documents.text(caller, corpus, document_id, start_line, end_line)
 
 
 @documents.get("/documents/{document_id:path}", name="get", responses=problems(404, 503), summary="One document")

@@ -5,13 +5,14 @@ A key may touch a feature if it lists the name of the feature's collection as a 
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import StreamingResponse
 
 from sluice.api.access import AnyCaller, Operator, instance_of
-from sluice.api.lists import whole
+from sluice.api.lists import Cursor, paged, whole
 from sluice.api.problems import problems
 from sluice.api.requests import about_run
 from sluice.contracts.api import Page, RunAccepted
@@ -157,6 +158,15 @@ def status(memory: Memory) -> values.RagStatus:
 def features(memory: Memory) -> Page[str]:
     """Return the features of the project that the key may touch, sorted."""
     return whole(memory.features())
+
+
+@router.get("/projects", responses=problems(503), summary="The projects that have a memory")
+def projects(
+    request: Request, caller: AnyCaller, limit: Annotated[int, Query(ge=1, le=500)] = 100, cursor: Cursor = None
+) -> Page[values.RememberedProject]:
+    """Return the projects of which the key may touch a feature by name, with those features."""
+    desk = instance_of(request).memory
+    return paged(request, limit, lambda *part: desk.projects(caller, *part), attrgetter("project"))
 
 
 @router.post("/undo", responses=problems(404, 503, 507), summary="Take back that a text repeats a learning")

@@ -10,23 +10,26 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from sluice.api.access import AnyCaller, InstanceOperator, Note, Operator, WholeCaller, instance_of
-from sluice.api.lists import WrittenMoment, whole
+from sluice.api.lists import WrittenMoment, paged, position, whole
 from sluice.api.problems import problems
 from sluice.api.requests import about_run
 from sluice.contracts.api import DefenceView, Health, Page, StageView
 from sluice.contracts.event import Queue
 from sluice.contracts.ingest import HostView
 from sluice.contracts.learning import control
+from sluice.contracts.operations.actions import ActionPage, RecordedAction
+from sluice.contracts.operations.crawling import HostState
 from sluice.contracts.operations.dead_letters import OperatorAction
-from sluice.contracts.operations.overview import Overview, Scaled, ScaleRequest
+from sluice.contracts.operations.overview import Overview, Scaled, ScaleRequest, SettingView, StageFigures
 from sluice.otel.metrics import negotiate_metrics
 from sluice.workers.service.instance import MOST_DAYS, NEEDED, check_health
 from sluice.workers.service.learning.control import AbReport, lift_defence, list_defences, pin_defence
-from sluice.workers.service.learning.evaluation import By, Evaluation, Rebuilt, evaluate
-from sluice.workers.service.operate.overview import look, scale
+from sluice.workers.service.learning.evaluation import By, Evaluation, PlanHour, Rebuilt, evaluate, plans_by_hour
+from sluice.workers.service.operate.overview import look, scale, stage_figures
+from sluice.workers.service.operate.settings import list_settings
 from sluice.workers.service.runs import GateProfile, list_profiles
 
 health = APIRouter(tags=["operations"])
@@ -38,8 +41,12 @@ outcomes = APIRouter(prefix="/v1/evaluation", tags=["evaluation"])
 defences = APIRouter(prefix="/v1/defences", tags=["defences"])
 profiles = APIRouter(prefix="/v1/profiles", tags=["profiles"])
 rollouts = APIRouter(prefix="/v1/rollouts", tags=["rollouts"])
-ROUTERS = (defences, flags, outcomes, profiles, rollouts, stages, crawled, overview, health)
+audit = APIRouter(prefix="/v1/actions", tags=["actions"])
+config = APIRouter(prefix="/v1/config", tags=["operations"])
+ROUTERS = (audit, config, defences, flags, outcomes, profiles, rollouts, stages, crawled, overview, health)
 
+Actions = Annotated[ActionPage, Query()]
+Host = Annotated[str, Path(max_length=253, description="As `example.org`")]
 HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
     **problems(),
     503: {"model": Health, "description": "A part is not well"},
@@ -97,6 +104,17 @@ def every_stage(request: Request, _operator: InstanceOperator) -> Page[StageView
     return whole(instance_of(request).context.ledger.stages())
 
 
+@stages.get("/figures", responses=problems(503), summary="What each stage did lately")
+def figures(
+    request: Request,
+    _operator: InstanceOperator,
+    hours: Annotated[int, Query(ge=1, le=720, description="How long")] = 1,
+) -> Page[StageFigures]:
+    """Return throughput, waits and failures: by the minute up to two hours, by the quarter up to a day, else by the
+    hour."""
+    return whole(stage_figures(instance_of(request).context, hours))
+
+
 @stages.post("/{stage}/pause", responses=problems(503, 507), summary="Stop handing out work of a stage")
 def pause(
     request: Request,
@@ -134,6 +152,46 @@ def hosts(
     """Return requests, success, refusals, bytes and render share by host, busiest first; UTC days, today included."""
     since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
     return whole(instance_of(request).context.host_stats.top(limit, since))
+
+
+@crawled.get(
+    "/{host}", name="one", responses=problems(503), summary="What the crawl did to one host, and how it stands"
+)
+def host(
+    request: Request,
+    _operator: InstanceOperator,
+    host: Host,
+    days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 1,
+    url: Annotated[str | None, Query(max_length=4_096, description="An address of it, to judge by robots.txt")] = None,
+) -> HostState:
+    """Return its counts, its next turn, and its robots.txt as it is kept, with the rule that decides about `url`."""
+    return instance_of(request).crawling.host(host, days, url)
+
+
+@crawled.post("/{host}/rest", responses=problems(503, 507), summary="Send no request to a host for a while")
+def rest(
+    request: Request,
+    operator: InstanceOperator,
+    host: Host,
+    seconds: Annotated[float, Query(ge=0, le=604_800, description="How long; 0: no longer")],
+    note: Note = "",
+) -> HostState:
+    """Let no request begin; pages of it wait, or are left out where their runs end before. Recorded with who, when and
+    why."""
+    return instance_of(request).crawling.rest(host, seconds, operator.owner, note)
+
+
+@audit.get("", name="some", responses=problems(503), summary="What operators did, the latest first")
+def actions(request: Request, _operator: InstanceOperator, wanted: Actions) -> Page[RecordedAction]:
+    """Return the actions that meet every given filter, with who did them, when and why."""
+    ledger = instance_of(request).context.ledger
+    return paged(request, wanted.limit, lambda *part: ledger.console.actions(wanted.part(*part)), position)
+
+
+@config.get("", name="every", responses=problems(503), summary="Every setting, and where its value comes from")
+def settings(request: Request, _operator: InstanceOperator) -> Page[SettingView]:
+    """Return the settings of the process that answers; keys and passwords as `set`."""
+    return whole(list_settings(instance_of(request).settings))
 
 
 SHOWN = timedelta(days=7)
@@ -178,6 +236,16 @@ def evaluation(
     now = datetime.now(UTC)
     begin = now - SHOWN if since is None else since
     return evaluate(instance_of(request).context.ledger, begin, now, by, profile)
+
+
+@outcomes.get("/hours", responses=problems(503), summary="The decisions of each hour, by plan")
+def hours(
+    request: Request,
+    _operator: InstanceOperator,
+    hours: Annotated[int, Query(ge=1, le=48, description="How many")] = 24,
+) -> Page[PlanHour]:
+    """Return the last hours, the present one included, the oldest first."""
+    return whole(plans_by_hour(instance_of(request).context.ledger, hours))
 
 
 @outcomes.post("/rebuild", responses=problems(503, 507), summary="Make what is known of each run again")

@@ -13,7 +13,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import AfterValidator, ValidationError
@@ -43,6 +43,7 @@ from sluice.contracts.base import Value
 from sluice.contracts.errors import InvalidInput, SluiceError, first_problem
 from sluice.contracts.learning.passages import MarkedPassage
 from sluice.contracts.operations.corpora import BatchResult, BatchStatus
+from sluice.contracts.operations.evidence import EvidenceView
 from sluice.contracts.operations.timeline import Timeline
 from sluice.contracts.retrieval import JoinedRetrieval, Retrieval, RetrievalStats
 from sluice.otel.context import current_traceparent
@@ -132,13 +133,19 @@ def recent(
     owner: str | None = None,
     since: Annotated[WrittenMoment | None, Query(description="Created then or later")] = None,
     until: Annotated[WrittenMoment | None, Query(description="Created before")] = None,
-    q: Annotated[str | None, Query(min_length=2, max_length=200, description="Text in the question")] = None,
+    q: Annotated[
+        str | None,
+        Query(min_length=3, max_length=200, description="Words of the question, or the id of a run or of an event"),
+    ] = None,
+    retrying: Annotated[bool, Query(description="Only runs with open work that failed before")] = False,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     cursor: Cursor = None,
 ) -> Page[service.RunSummary]:
     """Return short views of the runs whose corpora the caller may touch."""
     told: dict[str, Any] = {"corpus": corpus, "status": status, "owner": owner, "kind": kind}
-    some = partial(instance_of(request).runs.recent, caller, since=since, until=until, text=q, **told)
+    some = partial(
+        instance_of(request).runs.recent, caller, since=since, until=until, text=q, retrying=retrying, **told
+    )
     return paged(request, limit, some, attrgetter("run_id"))
 
 
@@ -159,8 +166,8 @@ def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
 
 @runs.get("/runs/{run_id}/trace", responses=problems(404, 503), summary="Where the time of a run went")
 def trace(request: Request, run_id: str, caller: AnyCaller) -> Timeline:
-    """Return the run's steps with their waits by name, and one line that sums them up. Operators of all corpora may also
-    name a trace by 32 hex digits: the first run of it is shown."""
+    """Return the run's steps with their waits by name, and one line that sums them up. Operators of all corpora may
+    also name a trace by 32 hex digits: the first run of it is shown."""
     instance = instance_of(request)
     if service.TRACE_ID.fullmatch(run_id):
         caller.may_operate_instance()
@@ -229,6 +236,13 @@ async def events(
         part = await _part(request, run_id, seen, wait, follow=follow)
         return Response(part.model_dump_json(), media_type="application/json")
     return EventStream(_told(instance_of(request), run_id, seen, follow=follow), headers=UNBUFFERED)
+
+
+@runs.get("/runs/{run_id}/evidence/{number}", responses=problems(404, 503), summary="What one citation rests on")
+def evidence(request: Request, run_id: str, number: Annotated[int, Path(ge=1)], caller: AnyCaller) -> EvidenceView:
+    """Return a snippet, the place of its document, its trust with the parts that it is the sum of, what the guard
+    found, who else says so, and whether its source has changed since."""
+    return about_run(request, instance_of(request).evidence.one(run_id, number, caller))
 
 
 @runs.post(

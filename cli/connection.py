@@ -175,15 +175,19 @@ def is_running() -> bool:
 
 def _announced() -> tuple[str, str] | None:
     """Return the URL and key that the instance wrote into its data directory; None where they cannot be read."""
-    data_dir = os.environ.get("SLUICE_DATA_DIR") or _settings_file().get("data_dir")
-    folder = config_file().absolute().parent / Path(str(data_dir)).expanduser() if data_dir else default_data_dir()
-    if "SLUICE_DATA_DIR" in os.environ:
-        folder = Path(str(data_dir)).expanduser().absolute()
     try:
-        told = json.loads((folder / API_FILE).read_bytes())
+        told = json.loads((data_folder() / API_FILE).read_bytes())
         return str(told["url"]), str(told["key"])
     except (OSError, ValueError, KeyError):
         return None
+
+
+def data_folder() -> Path:
+    """Return the data directory of the instance here, without reading the other settings."""
+    if named := os.environ.get("SLUICE_DATA_DIR"):
+        return Path(named).expanduser().absolute()
+    named = _settings_file().get("data_dir")
+    return config_file().absolute().parent / Path(str(named)).expanduser() if named else default_data_dir()
 
 
 def _settings_file() -> dict[str, Any]:

@@ -43,8 +43,10 @@ COMMANDS = {
 GROUPS: dict[str, dict[str, str]] = _TABLE["groups"]
 FORMER_NAMES: dict[str, str] = _TABLE["former"]
 EXAMPLES: tuple[str, ...] = tuple(_TABLE["help"]["examples"].splitlines())
-LEFT_OUT = {"eval": "retrieval"}
+LEFT_OUT = {"eval": "retrieval", "config": "show"}
 """`sluice eval PATH` is `sluice eval retrieval PATH`."""
+ALONE = {"config"}
+"""Groups that do so without an argument too."""
 
 
 class Ready(NamedTuple):
@@ -75,6 +77,8 @@ class Group(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as click does, but show the help where there are no arguments."""
+        if not args and self.name in ALONE:
+            args = [LEFT_OUT[str(self.name)]]
         if not args and not ctx.resilient_parsing:
             typer.echo(ctx.get_help())
             ctx.exit()

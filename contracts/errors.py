@@ -184,7 +184,7 @@ def first_problem(error: ValidationError, prefix: Sequence[str] = ()) -> tuple[s
     return ".".join(path) or "body", plain_sentence(entry)
 
 
-def checked(kind: Callable[..., Checked], **fields: object) -> Checked:
+def checked(kind: Callable[..., Checked], /, **fields: object) -> Checked:
     """Return the value of a model with these fields. Raises `InvalidInput`, naming the field, if they do not fit."""
     try:
         return kind(**fields)

@@ -401,6 +401,8 @@ class HostView(HostCounts):
     host: str
     interval_seconds: float = 0.0
     """Latest interval between two requests."""
+    refusals: Annotated[dict[str, int], Field(exclude_if=is_empty)] = Field(default_factory=dict)
+    """Pages and requests that were refused, by the rule."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -98,6 +98,14 @@ class TrustFactors(_AsInRfc):
     """What the score was multiplied by for what callers say against the passage; None where nobody does."""
 
 
+class TrustPart(Value):
+    """A part of a trust score: what it adds to it, below 0 too. None: it did not apply."""
+
+    name: str
+    adds: float | None
+    why: str
+
+
 class TrustScore(_AsInRfc):
     """The trust in a chunk's source, in [0, 1], with its factors."""
 

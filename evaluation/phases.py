@@ -86,13 +86,19 @@ def check_lift(baseline: RunTotals, now: RunTotals) -> PhaseReport:
 
 
 def check_freshness(
-    median_age_days: Mapping[str, float | None], target_days: Mapping[str, float], unsupported: float | None
+    median_age_days: Mapping[str, float | None],
+    target_days: Mapping[str, float],
+    unsupported: float | None,
+    hallucinated: float | None = None,
 ) -> PhaseReport:
-    """Check phase 2, for each profile with a target."""
+    """Check phase 2, for each profile with a target. Where people have judged answers, their share counts instead of
+    the measured one."""
     ages = (
         _at_most(f"median age of cited text, {profile}, days", median_age_days.get(profile), target)
         for profile, target in sorted(target_days.items())
     )
+    if hallucinated is not None:
+        return _report(2, *ages, _at_most("hallucinated share of the manual log", hallucinated, MOST_UNSUPPORTED))
     return _report(2, *ages, _at_most("unsupported share of judged responses", unsupported, MOST_UNSUPPORTED))
 
 
@@ -121,6 +127,36 @@ def check_costs(
         _at_most("p95, times the baseline's", _ratio(together.latency.quantile(0.95), baseline_p95_ms), MOST_P95),
         _check("days over budget", days_over_budget, "0", days_over_budget == 0),
     )
+
+
+MOST_WORSE = 0.05
+"""Satisfaction points that a deploy may lose against the baseline."""
+
+
+class DeployReport(Value):
+    """The checks of deploys, in order of time: each measure of each deploy."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def regressions(self) -> tuple[str, ...]:
+        """Return the measures that failed in every deploy."""
+        outcomes: dict[str, list[str]] = {}
+        for check in self.checks:
+            outcomes.setdefault(check.name.partition(" of ")[0], []).append(check.outcome)
+        return tuple(name for name, found in outcomes.items() if set(found) == {"failed"})
+
+
+def check_deploys(baseline: RunTotals, deploys: Mapping[str, RunTotals]) -> DeployReport:
+    """Check the p95 and the satisfaction of each deploy against the baseline's. One bad deploy may be chance."""
+    checks = []
+    for name, totals in deploys.items():
+        slower = _ratio(totals.latency.quantile(0.95), baseline.latency.quantile(0.95))
+        checks.append(_at_most(f"p95 of {name}, times the baseline's", slower, MOST_P95))
+        was, is_now = baseline.satisfaction.mean, totals.satisfaction.mean
+        lift = None if was is None or is_now is None else is_now - was
+        checks.append(_check(f"satisfaction of {name}", lift, f"at least -{MOST_WORSE:g}", (lift or 0) >= -MOST_WORSE))
+    return DeployReport(checks=tuple(checks))
 
 
 def cost_per_success(totals: RunTotals) -> float | None:

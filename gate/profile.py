@@ -14,7 +14,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -318,7 +318,7 @@ def load_profile(path: Path, files: Mapping[str, Path]) -> Profile:
 def _extended(path: Path, files: Mapping[str, Path], seen: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """Return the fields of each file that `path` builds on, by stem, lowest first; those of `path` itself come last. A
     file that two of them extend comes once, where it is first named."""
-    fields = _read(path)
+    fields = dict(_read(path))
     bases = fields.pop("extends", [])
     layers: dict[str, dict[str, Any]] = {}
     for base in bases if isinstance(bases, list) else [bases]:
@@ -330,13 +330,19 @@ def _extended(path: Path, files: Mapping[str, Path], seen: tuple[str, ...]) -> d
     return layers | {path.stem: fields}
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Mapping[str, Any]:
+    """Return what stands in a file. It is kept, as most profiles extend the same few, and processes are forked."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return _parsed(path, path.stat().st_mtime_ns)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSetting(path.name, f"cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidSetting(path.name, f"not TOML: {error}") from error
+
+
+@lru_cache(maxsize=256)
+def _parsed(path: Path, _changed_at: int) -> Mapping[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def _overlaid(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from sluice.contracts.errors import Unavailable
 
@@ -124,9 +124,10 @@ class HostBreakers:
     """One breaker for each recently requested host. Safe across threads."""
 
     def __init__(
-        self, rule: BreakerRule, *, clock: Callable[[], float], on_open: Callable[[], None] = lambda: None
+        self, rule: BreakerRule, *, clock: Callable[[], float], on_open: Callable[[str], None] = lambda host: None
     ) -> None:
-        self._known = lru_cache(MOST_HOSTS)(lambda _host: Breaker(rule, clock=clock, on_open=on_open))
+        """`on_open` is called with a host whenever its breaker opens."""
+        self._known = lru_cache(MOST_HOSTS)(lambda host: Breaker(rule, clock=clock, on_open=partial(on_open, host)))
         self._guard = threading.Lock()
 
     def admit(self, host: str) -> None:

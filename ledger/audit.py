@@ -18,9 +18,10 @@ from functools import partial
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from sluice.contracts.errors import Conflict
+from sluice.contracts.errors import Conflict, InvalidInput
 from sluice.contracts.event import Body, new_run_id
 from sluice.contracts.learning.events import CONTROL_CORPUS
+from sluice.contracts.operations.actions import ActionPage, RecordedAction
 from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.contracts.operations.keys import ApiKey
 from sluice.ledger.database import LedgerPart
@@ -194,6 +195,8 @@ _SESSION = (
     .where(console_sessions.c.hash == bindparam("of_session"))
 )
 _PAST_SESSIONS = delete(console_sessions).where(console_sessions.c.expires_at <= bindparam("moment"))
+MOST_DIGITS = 18
+"""Digits of the greatest number of a row."""
 SEEN_EVERY_SECONDS = 60.0
 """How exactly it is known when a session was last used: each look would be a write else."""
 
@@ -227,7 +230,29 @@ class ConsoleTable(LedgerPart):
             if connection.delete(console_sessions, {"hash": session_hash}):
                 record(connection, self._clock(), key_id, "signed_out", [f"key:{key_id}"])
 
-    def looked(self, operator: str, action: str, subject: str) -> None:
-        """Record that an operator looked at something that is shown to few."""
+    def actions(self, wanted: ActionPage) -> list[RecordedAction]:
+        """Return actions, the latest first. Raises `InvalidInput` if the page's position is malformed."""
+        has = operator_actions.c
+        if wanted.cursor is not None and not (wanted.cursor.isdecimal() and len(wanted.cursor) <= MOST_DIGITS):
+            raise InvalidInput("before", f"{wanted.cursor!r} is no position", "the `position` of the last one")
+        before = int(wanted.cursor) if wanted.cursor is not None else 10**MOST_DIGITS
+        query = select(operator_actions).where(has.seq < before).order_by(has.seq.desc()).limit(wanted.limit)
+        for column in (has.operator, has.action, has.subject):
+            if (value := getattr(wanted, column.name)) is not None:
+                query = query.where(column == value)
+        return [
+            RecordedAction(
+                at=moment(row.at),
+                operator=row.operator,
+                action=row.action,
+                note=row.note,
+                position=str(row.seq),
+                subject=row.subject,
+            )
+            for row in self._database.read(query)
+        ]
+
+    def record(self, operator: str, action: str, subjects: Sequence[str], note: str = "") -> None:
+        """Record what an operator does that no other transaction records: he looks at what is shown to few, say."""
         with self._database.writing() as connection:
-            record(connection, self._clock(), operator, action, [subject])
+            record(connection, self._clock(), operator, action, subjects, note)

@@ -155,14 +155,20 @@ def _dump(ledger: Ledger, folder: Path) -> LedgerCopy:
     return LedgerCopy(path, at, schema_version(), written=ledger.written_offsets(), schema=schema, **facts)
 
 
+_MARK = "sluice_restoring"
+"""Table of a database whose restoration has not ended: its ledger is nobody's, and the next restoration replaces it."""
+
+
 def restore_dump(url: str, dump: Path, schema: str) -> None:
-    """Restore a dump into the database at `url`, whole or not at all. Raises `Conflict` if it has a ledger already, or
-    another schema than the dump's is in force."""
+    """Restore a dump into the database at `url`, whole or not at all; `end_restoration` tells that all else is done.
+    Raises `Conflict` if it has a ledger already, or another schema than the dump's is in force."""
     with closing(Database(url)) as database:
         with database.installing() as connection:
             version = connection.exec_driver_sql("SELECT current_setting('server_version_num')::int").scalar()
             in_force = connection.exec_driver_sql("SELECT current_schema()").scalar()
-            is_there = connection.exec_driver_sql("SELECT to_regclass('schema_version') IS NOT NULL").scalar()
+            is_there = connection.exec_driver_sql(
+                f"SELECT to_regclass('schema_version') IS NOT NULL AND to_regclass('{_MARK}') IS NULL"
+            ).scalar()
         if in_force != schema:
             raise Conflict(
                 f"the backup's tables are of schema {schema!r}, and {in_force!r} is in force: make it, and add "
@@ -171,8 +177,18 @@ def restore_dump(url: str, dump: Path, schema: str) -> None:
         if is_there:
             raise Conflict("the database of ledger_url has a ledger already: name an empty one, or drop its tables")
         tool = _tool("pg_restore", int(version or 0) // 10_000)
+        with database.installing() as connection:
+            for name in metadata.tables:
+                connection.exec_driver_sql(f'DROP TABLE IF EXISTS "{name}" CASCADE')
+            connection.exec_driver_sql(f"CREATE TABLE IF NOT EXISTS {_MARK} (at float8)")
         told = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
         _run(database.url, [tool, *told, str(dump)])
+
+
+def end_restoration(url: str) -> None:
+    """Make the restored ledger in that database one that no restoration replaces."""
+    with closing(Database(url)) as database, database.installing() as connection:
+        connection.exec_driver_sql(f"DROP TABLE IF EXISTS {_MARK}")
 
 
 @contextmanager

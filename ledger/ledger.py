@@ -39,7 +39,7 @@ from typing import Any
 from sqlalchemy import bindparam, or_, update
 
 from sluice.contracts.errors import Conflict, MalformedEvent, NotFound
-from sluice.contracts.event import Event, Next, Outcome, Queue
+from sluice.contracts.event import DeadLetter, Event, Next, Outcome, Queue, Retry
 from sluice.contracts.index import AnswerStale, StaleCitation
 from sluice.ledger import runs
 from sluice.ledger.audit import LET_GO, ConsoleTable, KeysTable, record
@@ -58,11 +58,13 @@ from sluice.ledger.learning.flags import Flags
 from sluice.ledger.learning.outcomes import Outcomes
 from sluice.ledger.learning.passage_marks import PassageMarks
 from sluice.ledger.overview import Glances, PoolSizes
-from sluice.ledger.reader import LedgerReader, RunSummary
+from sluice.ledger.reader import LedgerReader
+from sluice.ledger.run_lists import RunSummary
 from sluice.ledger.runs import CreatedRun, NewRun
 from sluice.ledger.schedules import Schedules
 from sluice.ledger.schema.migrate import install
 from sluice.ledger.schema.tables import leases
+from sluice.ledger.stage_minutes import Ended, StageMinutes
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust import citations
 from sluice.ledger.trust.blobs import Erasure
@@ -119,6 +121,7 @@ class Ledger(LedgerReader):
         self.schedules = Schedules(self.database, clock)
         self.pool_sizes = PoolSizes(self.database, clock)
         self.glances = Glances(self.database, clock)
+        self.stage_minutes = StageMinutes(self.database, clock)
         with self.database.installing() as connection:
             install(connection)
 
@@ -152,7 +155,9 @@ class Ledger(LedgerReader):
         """
         entries = [Entry(event, origin.dedupe_key, origin.reserve) for event, origin in first]
         with self.database.writing() as connection:
-            return runs.create(connection, run, entries, self.clock())
+            created = runs.create(connection, run, entries, self.clock())
+        self.stage_minutes.note_entered(created.events)
+        return created
 
     def add_event(self, event: Event, *, dedupe_key: str | None = None) -> bool:
         """Add an event from outside (feedback, say) to its run, finished or not; False when its key was used before.
@@ -161,7 +166,9 @@ class Ledger(LedgerReader):
         """
         with self.database.writing() as connection:
             run = runs.take(connection, event.run_id)
-            return bool(write(connection, run, [Entry(event, dedupe_key)], self.clock()))
+            written = write(connection, run, [Entry(event, dedupe_key)], self.clock())
+        self.stage_minutes.note_entered(written)
+        return bool(written)
 
     def cancel(self, run_id: str) -> tuple[Event, ...] | None:
         """Cancel a run's open events and finish it, fencing their claims; None when there was nothing to cancel.
@@ -181,6 +188,7 @@ class Ledger(LedgerReader):
         for run_id in due:
             with self.database.writing() as connection:
                 directed += finish.answer_at_deadline(connection, run_id, moment)
+        self.stage_minutes.note_entered(directed)
         return tuple(wake_ups_of(directed))
 
     # -- the life of an event
@@ -254,12 +262,25 @@ class Ledger(LedgerReader):
             if go_on and (stage := next(leads_to, None)):
                 taken = self._take_next(connection, stage, go_on.worker, go_on.lease_seconds)
                 connection.is_synced_later = isinstance(taken, Taken) and len(wake_ups_of(settled.emitted)) == 1
+        self._count(claim, outcome, settled)
         match taken and self._read(taken):
             case Claim() as following:
                 return replace(settled, following=following)
             case NotClaimed(emitted=emitted):
                 return replace(settled, emitted=(*settled.emitted, *emitted))
         return settled
+
+    def _count(self, claim: Claim, outcome: Outcome, settled: Settled) -> None:
+        self.stage_minutes.note_entered(settled.emitted)
+        ended: Ended = "parked" if isinstance(outcome, Retry | DeadLetter) else "handled"
+        if isinstance(outcome, Retry) and not settled.emitted:
+            if not outcome.counts:
+                return
+            ended = "failed"
+        if claim.event.queue is None:
+            return
+        worked_seconds = max(0.0, self.clock() - claim.claimed_at)
+        self.stage_minutes.note_ended(claim.event.queue, ended, claim.waited_seconds, worked_seconds)
 
     def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[WakeUp, ...]:
         """Free every event that `worker` holds, because the worker is dead or (`died` False) gives them back.
@@ -299,10 +320,10 @@ class Ledger(LedgerReader):
         with self.database.writing() as connection:
             return stages.resume(connection, stage, self.clock(), operator=operator)
 
-    def note_workers(self, stage: Queue, are_there: bool, at: float) -> bool:
+    def note_workers(self, stage: Queue, *, are_there: bool, at: float, waiting_since: float) -> bool:
         """Record that the stage has no worker since `at`, or has one again; False when nothing changed."""
         with self.database.writing() as connection:
-            return stages.note_workers(connection, stage, are_there, at)
+            return stages.note_workers(connection, stage, are_there, at, waiting_since)
 
     # -- citations
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, exists, func, literal_column, or_, select
 
-from sluice.contracts.api import ENDED, RunKind, RunStatus, RunView, StageView
+from sluice.contracts.api import ENDED, RunStatus, RunView, StageView
 from sluice.contracts.budget import Ceilings, Spend
 from sluice.contracts.errors import NotFound
 from sluice.contracts.event import QUEUES, Event, Queue, decode, made_at
 from sluice.contracts.gate import Decision, GateDecided
 from sluice.contracts.index import AnswerReady, AnswerStale
 from sluice.contracts.ingest import CrawlDirected, PageCrawled
+from sluice.ledger import run_lists
 from sluice.ledger.audit import LET_GO, PRUNED_SUBJECT
 from sluice.ledger.database import Database
 from sluice.ledger.events import attempts, reservations, stages
@@ -26,11 +27,10 @@ from sluice.ledger.events.attempts import Attempt
 from sluice.ledger.events.finish import sorted_gaps
 from sluice.ledger.events.outbox import TAKEN, WakeUp
 from sluice.ledger.events.stages import Pause
+from sluice.ledger.run_lists import RunFilter, RunSummary
 from sluice.ledger.schema.tables import (
     IS_OPEN,
     IS_READY,
-    AnyRow,
-    conditions_on,
     dead_letters,
     events,
     leases,
@@ -43,21 +43,6 @@ from sluice.ledger.schema.tables import (
 from sluice.ledger.timeline.record import RunRecord, read_record
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.blobs import Place, references
-
-
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """A run in a list."""
-
-    run_id: str
-    kind: RunKind
-    corpus: str
-    owner: str
-    status: RunStatus
-    query: str | None
-    created_at: datetime
-    finished_at: datetime | None
-    usd: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,34 +163,14 @@ class LedgerReader:
         return row.corpus, row.owner
 
     def runs(
-        self,
-        limit: int = 50,
-        before: str | None = None,
-        corpus: str | None = None,
-        status: RunStatus | None = None,
-        owner: str | None = None,
-        kind: RunKind | None = None,
-        *,
-        corpora: Iterable[str] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        text: str | None = None,
+        self, limit: int = 50, before: str | None = None, corpus: str | None = None, **filters: Any
     ) -> list[RunSummary]:
-        """Return the runs that match every filter, latest first; `before` is the last run id of the previous page.
-        `since` and `until` are of their creation, `text` stands in their question, in letters of either case."""
-        filters = {"corpus": corpus, "status": status, "owner": owner, "kind": kind}
-        conditions = conditions_on({runs.c[name]: value for name, value in filters.items()}, runs.c.corpus, corpora)
-        if before is not None:
-            conditions.append(runs.c.run_id < before)
-        if since is not None:
-            conditions.append(runs.c.created_at >= since.timestamp())
-        if until is not None:
-            conditions.append(runs.c.created_at < until.timestamp())
-        if text is not None:
-            conditions.append(runs.c.query.icontains(storable(text), autoescape=True))
+        """Return the runs that match every filter, newest first; `filters` are those of `run_lists.RunFilter`.
+
+        `before` is the last run id of the previous page. Raises `InvalidInput` if `text` cannot be searched for.
+        """
         with self.database.reading() as connection:
-            rows = connection.execute(select(runs).where(*conditions).order_by(runs.c.run_id.desc()).limit(limit))
-            return [_summary(row) for row in rows]
+            return run_lists.newest(connection, RunFilter(corpus=corpus, **filters), limit, before)
 
     def status_of(self, run_id: str) -> RunStatus:
         """Return the run's status: the cheapest query about it."""
@@ -401,15 +366,6 @@ def _open_by_queue(connection: Transaction, run_id: str) -> dict[Queue, int]:
 def _status(connection: Transaction, run_id: str) -> RunStatus:
     status: RunStatus = connection.execute(_STATUS, {"of_run": run_id}).found(f"run {run_id}").status
     return status
-
-
-def _summary(row: AnyRow) -> RunSummary:
-    return RunSummary(
-        *(row.run_id, row.kind, row.corpus, row.owner, row.status, row.query),
-        created_at=moment(row.created_at),
-        finished_at=perhaps_moment(row.finished_at),
-        usd=reservations.usd(row.spent_nanousd),
-    )
 
 
 def _depths(connection: Transaction, now: float) -> dict[Queue, QueueDepth]:

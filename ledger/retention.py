@@ -30,6 +30,7 @@ from sluice.ledger.learning.outcome_rows import drop_outcome
 from sluice.ledger.learning.passage_marks import drop_marks
 from sluice.ledger.reader import is_backed_up_now
 from sluice.ledger.runs import take
+from sluice.ledger.schema import run_words
 from sluice.ledger.schema.tables import (
     IS_OPEN,
     UNITS,
@@ -183,6 +184,7 @@ def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tu
         drop_citations(connection, run_id)
         drop_outcome(connection, run_id)
         drop_marks(connection, run_id)
+        run_words.remove(connection, run_id)
         removed.runs += connection.delete(runs, {"run_id": run_id})
     return removed, []
 

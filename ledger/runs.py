@@ -20,6 +20,7 @@ from sluice.contracts.event import Event
 from sluice.ledger.corpora import enter, mark_deleted
 from sluice.ledger.events.outbox import BULK, NO_KEY, SMALL, Entry, priority_of, write
 from sluice.ledger.events.reservations import Balance, amounts_of, ceiling_columns
+from sluice.ledger.schema import run_words
 from sluice.ledger.schema.tables import UNITS, AnyRow, runs
 from sluice.ledger.transaction import Transaction
 
@@ -88,6 +89,7 @@ def create(connection: Transaction, run: NewRun, first: Sequence[Entry], now: fl
     """
     if not connection.insert_once(runs, _row_of(run, now)):
         return _existing(connection, run)
+    run_words.add(connection, run.run_id, run.query)
     if run.corpus_entry is not None:
         (enter if run.corpus_entry == "made" else mark_deleted)(connection, run.corpus, run.owner, now)
     row, balance = take(connection, run.run_id), Balance()

@@ -9,16 +9,19 @@ that repeat, ten a minute are written (`Repeats`).
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from sluice.otel.log_files import VARIABLE, OwnFile
 from sluice.otel.settings import TelemetrySettings
 
 MASK = "***"
@@ -67,12 +70,18 @@ def redact_text(text: str) -> str:
 
 _REROUTED = ("celery", "celery.redirected", "kombu", "uvicorn", "uvicorn.access", "uvicorn.error")
 """Loggers to which libraries attach their own handlers; ours is at the root."""
-_QUIET = ("httpx", "httpx2", "httpcore", "urllib3", "celery.worker.strategy", "celery.app.trace")
-"""Loggers that write a line per request or message; our own lines record the same with ids."""
+_QUIET = (
+    *("httpx", "httpx2", "httpcore", "urllib3", "faiss.loader"),
+    *("celery.worker.strategy", "celery.app.trace", "celery.worker.consumer.connection", "celery.apps.worker"),
+)
+"""Loggers that write a line per request or message, or at each start; our own lines record the same with ids."""
 
 
-def configure(service: str, settings: TelemetrySettings, stream: TextIO | None = None) -> None:
-    """Send every log line of this process to `stream` (stderr) as `service`. May be called again."""
+def configure(service: str, settings: TelemetrySettings, stream: TextIO | OwnFile | None = None) -> None:
+    """Send every log line of this process as `service` to `stream`: by default to the file that its supervisor keeps,
+    always as JSON, else to stderr. May be called again."""
+    if stream is None and (path := os.environ.get(VARIABLE)):
+        stream = OwnFile(Path(path))
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -89,15 +98,15 @@ def configure(service: str, settings: TelemetrySettings, stream: TextIO | None =
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,  # a fork or a second call must see the new chain
     )
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(_formatter(settings, shared))
+    handler: logging.Handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(_formatter(settings, shared, as_json=isinstance(stream, OwnFile)))
     handler.addFilter(Repeats())
     _take_over(handler, getattr(logging, settings.log_level.upper()))
 
 
-def _formatter(settings: TelemetrySettings, shared: list[Processor]) -> logging.Formatter:
+def _formatter(settings: TelemetrySettings, shared: list[Processor], *, as_json: bool) -> logging.Formatter:
     renderer: Processor = structlog.processors.JSONRenderer()
-    if settings.log_format == "console":
+    if settings.log_format == "console" and not as_json:
         renderer = structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )

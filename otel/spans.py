@@ -50,7 +50,8 @@ _PARTS = f"""
 SELECT hop.attributes ->> '$."{EVENT_ID}"', hop.attributes ->> '$."{EPOCH}"', part.name, part.started_ns,
     part.ended_ns, part.status_message
 FROM spans AS part JOIN spans AS hop ON hop.trace_id = part.trace_id AND hop.span_id = part.parent_id
-WHERE part.run_id = ? AND hop.kind = 'consumer' ORDER BY part.started_ns LIMIT {MOST_PARTS}
+WHERE part.run_id = ? AND hop.kind = 'consumer' AND part.kind NOT IN ('consumer', 'producer')
+ORDER BY part.started_ns LIMIT {MOST_PARTS}
 """  # noqa: S608 - as above
 
 

@@ -100,7 +100,7 @@ def test_5_every_event_belongs_to_the_run_and_has_a_cause(first: dict[str, Any],
     assert len({event["traceparent"].split("-")[1] for event in story}) == 1
 
 
-def test_6_the_trace_shows_every_hop_under_one_root(instance: Instance, first: dict[str, Any]) -> None:
+def test_6_the_trace_shows_every_hop_and_sums_up_where_the_time_went(instance: Instance, first: dict[str, Any]) -> None:
     drawn = instance.sluice("trace", first["run_id"], "--json")
     assert drawn.returncode == 0, drawn.stderr
     for hop in (
@@ -115,7 +115,9 @@ def test_6_the_trace_shows_every_hop_under_one_root(instance: Instance, first: d
         "AnswerDirected",
     ):
         assert hop in drawn.stdout
-    json.loads(drawn.stdout)
+    timeline = json.loads(drawn.stdout)
+    assert " working (" in timeline["sum_line"]
+    assert timeline["rows"][0]["kind"] == "GateRequested"
 
 
 def test_7_the_decision_can_be_computed_again_bit_for_bit(instance: Instance, first: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from sluice.contracts.base import construct_unvalidated
 from sluice.contracts.document import Provenance, is_publication_date, is_under, parse_host, sha256_text
 from sluice.contracts.learning.passages import PassageMark
-from sluice.contracts.trust import Origin, TrustFactors, TrustScore
+from sluice.contracts.trust import Origin, TrustFactors, TrustPart, TrustScore
 from sluice.trust.settings import TrustSettings
 
 DOMAIN_WEIGHT, SIGNATURE_WEIGHT, AUTHOR_WEIGHT = 0.4, 0.3, 0.3
@@ -34,6 +34,7 @@ OLDEST_FRESHNESS = 0.7
 YEAR_SECONDS = 365 * 86_400
 NO_KEY = "local"
 """Id, among the believed senders, of those who needed no key: programs of this machine."""
+_SUBMITTED: tuple[Origin, ...] = ("submitted", "operator")
 UNDECIDED = 0.5
 """The share where there is no evidence for or against a source."""
 _MOST_SOURCES = 20_000
@@ -128,6 +129,58 @@ class SourceTrust:
         return float(name in known) if name and known else None
 
 
+LEAST_TOLD = 0.005
+"""A smaller rest of a score is not told."""
+
+
+def parts_of(score: TrustScore) -> tuple[TrustPart, ...]:
+    """Return the parts whose sum is the score, with those that did not apply.
+
+    A submission of a believed sender was scored as a file: the range is that which comes nearest to the score.
+    """
+    factors, kept = score.factors, 1.0 if score.factors.feedback is None else score.factors.feedback
+    own = score.score / (factors.time_freshness * kept) if kept else 0.0
+    weighed = (
+        ("domain", DOMAIN_WEIGHT, factors.domain_trust, _WHY_DOMAIN),
+        ("signature", SIGNATURE_WEIGHT, factors.signature_valid, _WHY_SIGNATURE),
+        ("author", AUTHOR_WEIGHT, factors.author_reputation, _WHY_AUTHOR),
+    )
+    total = sum(weight for _, weight, factor, _ in weighed if factor is not None)
+    share = _share(factors.domain_trust, factors.signature_valid, factors.author_reputation)
+    undecided = 0.0 if score.origin == "submitted" else UNDECIDED
+    ranges = [(RANGES[score.origin], undecided if share is None else share)]
+    if score.origin in _SUBMITTED:
+        ranges.append((RANGES["file"], UNDECIDED if share is None else share))
+    (floor, ceiling), share_of_today = min(ranges, key=lambda one: abs(one[0].floor + _width(one[0]) * one[1] - own))
+    parts = [TrustPart(name="origin", adds=floor, why=score.origin)]
+    for name, weight, factor, (absent, against, well) in weighed:
+        adds = None if factor is None else (ceiling - floor) * weight / total * float(factor)
+        parts.append(TrustPart(name=name, adds=adds, why=absent if factor is None else well if factor else against))
+    middle = None if share is not None else (ceiling - floor) * share_of_today
+    parts += [
+        TrustPart(name="no evidence for or against it", adds=middle, why="where none of the three applies"),
+        TrustPart(name="age", adds=own * (factors.time_freshness - 1.0), why="of the text when it was cited"),
+        TrustPart(
+            name="what callers say",
+            adds=None if factors.feedback is None else own * factors.time_freshness * (kept - 1.0),
+            why="nothing" if factors.feedback is None else "against the passage",
+        ),
+    ]
+    rest = score.score - sum(part.adds or 0.0 for part in parts)
+    if abs(rest) >= LEAST_TOLD:
+        parts.append(TrustPart(name="other settings", adds=rest, why="it was scored by other ranges than today's"))
+    return tuple(parts)
+
+
+_WHY_DOMAIN = ("no domain is listed, or its address is only claimed", "it is not listed", "it is listed")
+_WHY_SIGNATURE = ("the document bears none", "its key is not trusted any more", "its key is trusted")
+_WHY_AUTHOR = ("no author of its domain is known", "not one of its domain's known authors", "known on its domain")
+
+
+def _width(one: Range) -> float:
+    return one.ceiling - one.floor
+
+
 MOST_OF_AGENT, MOST_OF_ALL = 2, 4
 """The most marks on a passage that count of one agent's key, and of all keys together."""
 DOUBT_OF_MARK = 0.1
@@ -153,7 +206,7 @@ def weigh_marks(marks: Iterable[PassageMark]) -> dict[str, float]:
 
 def is_believed(origin: Origin, submitted_by: str | None, submitters: Collection[str]) -> bool:
     """Return whether a submission comes from a sender whose submissions count as the operator's own files."""
-    return origin in ("submitted", "operator") and (submitted_by or NO_KEY) in submitters
+    return origin in _SUBMITTED and (submitted_by or NO_KEY) in submitters
 
 
 def source_trust_of(settings: TrustSettings) -> SourceTrust:

@@ -35,6 +35,7 @@ from sluice.ingest.embed.tokens import count_tokens, shared_tokenizer
 from sluice.ingest.settings import Purpose
 from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.ledger import Ledger
+from sluice.ledger.stage_minutes import FLUSH_SECONDS
 from sluice.memory.find import SearchIndex
 from sluice.memory.ports import AskModel
 from sluice.trust.private.patterns import build_finder
@@ -120,7 +121,17 @@ class Context:
     @lazy
     def ledger(self) -> Ledger:
         """The record of runs and events."""
-        return self.opened(Ledger(self.settings.ledger_location))
+        ledger = self.opened(Ledger(self.settings.ledger_location))
+        stopping = threading.Event()
+
+        def flush_until_closed() -> None:
+            while not stopping.wait(FLUSH_SECONDS):
+                ledger.stage_minutes.flush()
+
+        threading.Thread(target=flush_until_closed, name="stage-minutes", daemon=True).start()
+        self._closing.callback(ledger.stage_minutes.flush)
+        self._closing.callback(stopping.set)
+        return ledger
 
     @lazy
     def blobs(self) -> BlobStore:

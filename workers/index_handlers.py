@@ -226,11 +226,11 @@ def on_document_indexed(
     indexed = event.body_as(DocumentIndexed)
     if indexed.erase and ledger.is_backed_up_now():
         return BACKED_UP
-    with metrics.INDEX_PUBLISH_SECONDS.time(), corpora.writers.both(event.corpus) as (writer, second):
-        with span("commit the generation"):
-            generation = writer.erase() if indexed.erase else writer.publish()
-            if second is not None:
-                _ = second.erase() if indexed.erase else second.publish()
+    both, timed = corpora.writers.both(event.corpus), metrics.INDEX_PUBLISH_SECONDS.time()
+    with timed, both as (writer, second), span("commit the generation"):
+        generation = writer.erase() if indexed.erase else writer.publish()
+        if second is not None:
+            _ = second.erase() if indexed.erase else second.publish()
     if indexed.crawled_at:
         metrics.CRAWL_INGEST_SECONDS.observe(max(0.0, (utc_now() - indexed.crawled_at).total_seconds()))
     if indexed.erase:

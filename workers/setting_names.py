@@ -22,8 +22,9 @@ UNKNOWN = "is no setting"
 SCALED_HERE = "SLUICE_SCALED_HERE"
 """The variable by which a supervisor tells its processes the stages whose pools it resizes."""
 NO_SETTINGS = frozenset({"SLUICE_CONFIG", "SLUICE_API_KEY", "SLUICE_URL", "SLUICE_LIFELINE", "SLUICE_TEST_MODELS"})
-NO_SETTINGS |= {SCALED_HERE}
-"""Variables of other uses: where the file is, a client's key, the supervisor's pipe, the tests' folder of models."""
+NO_SETTINGS |= {SCALED_HERE, "SLUICE_LOG_FILE", "SLUICE_TARGET_KEY"}
+"""Variables of other uses: where the file is, clients' keys, what a supervisor tells its processes, the tests'
+folder of models."""
 
 
 def names_of(settings: type[BaseModel]) -> frozenset[str]:

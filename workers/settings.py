@@ -271,7 +271,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources by precedence: arguments, environment, files of secrets, `sluice.toml`, Neo4j's variables."""
+        """Return the sources by precedence: arguments, environment, secrets, `sluice.toml`, Neo4j's variables."""
         file = _SettingsFile(settings_cls, config_file())
         neo4j = InitSettingsSource(settings_cls, read_graph_server(os.environ))
         return init_settings, env_settings, _SecretFiles(settings_cls), file, neo4j
@@ -378,10 +378,16 @@ def _wrong(name: str, problem: str) -> InvalidSetting:
     return InvalidSetting(name, problem, f"set {where}")
 
 
+class InvalidSettings(InvalidSetting):
+    """Several settings whose values cannot be used."""
+
+    def __init__(self, each: list[InvalidSetting]) -> None:
+        self.each = each
+        super().__init__("settings", "\n".join([f"{len(each)} cannot be used", *(f"  {one}" for one in each)]))
+
+
 def _together(wrong: list[InvalidSetting]) -> InvalidSetting:
-    if len(wrong) == 1:
-        return wrong[0]
-    return InvalidSetting("settings", "\n".join([f"{len(wrong)} cannot be used", *(f"  {one}" for one in wrong)]))
+    return wrong[0] if len(wrong) == 1 else InvalidSettings(wrong)
 
 
 def _variables_without_json() -> Iterator[str]:

@@ -424,6 +424,7 @@ def _record(claim: Claim, stage: Queue, handled: Handled, hop: Span) -> None:
     log.info(
         "event_handled",
         kind=event.kind,
+        **({"url": url} if (url := getattr(event.body, "url", None)) else {}),
         run_id=event.run_id,
         stage=stage,
         outcome=type(outcome).__name__,

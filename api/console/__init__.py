@@ -41,8 +41,28 @@ changes in it has an id. The function is called once a period for all who watch.
 
 from __future__ import annotations
 
-from sluice.api.console import assets, home, hub, overview, runs, sessions
+from types import ModuleType
 
-MODULES = (sessions, hub, overview, runs)
+from sluice.api.console import (
+    administration,
+    assets,
+    corpora,
+    crawl,
+    dead,
+    evidence,
+    figures,
+    gate,
+    hub,
+    knowledge,
+    overview,
+    run,
+    runs,
+    sessions,
+)
+
+MODULES: tuple[ModuleType, ...] = (
+    *(sessions, hub, overview, runs, run, evidence, dead),
+    *(crawl, corpora, gate, knowledge, administration, figures),
+)
 """Modules with pages."""
-ROUTERS = (assets.assets, *(router for module in MODULES for router in module.ROUTERS), *home.ROUTERS)
+ROUTERS = (assets.assets, *(router for module in MODULES for router in module.ROUTERS), sessions.LAST)

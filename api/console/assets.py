@@ -15,7 +15,7 @@ from sluice.contracts.errors import NotFound
 STATIC = f"{CONSOLE}/static"
 ASSETS = {
     "console.js": ("text/javascript", ("htmx.js", "console.js")),
-    "console.css": ("text/css", ("console.css",)),
+    "console.css": ("text/css", ("console.css", "pages.css")),
     "icon.svg": ("image/svg+xml", ("icon.svg",)),
 }
 """Each file's media type, and the files that it is made of. The script is one, as the guard must be there when htmx

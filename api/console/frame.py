@@ -27,7 +27,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
@@ -64,7 +63,22 @@ MOST_KEPT, MOST_KEPT_LETTERS = 64, 300_000
 """Pages that are kept to be shown, greyed, while the ledger does not answer; and the longest of them."""
 _HX = re.compile(r'\shx-[a-z:-]+="[^"]*"')
 
-NAVIGATION = ((CONSOLE, "Overview"), (f"{CONSOLE}/runs", "Runs"))
+NAVIGATION = (
+    (CONSOLE, "Overview"),
+    (f"{CONSOLE}/runs", "Runs"),
+    (f"{CONSOLE}/dead", "Dead letters"),
+    (f"{CONSOLE}/replays", "Replays"),
+    (f"{CONSOLE}/crawl", "Crawl"),
+    (f"{CONSOLE}/corpora", "Corpora"),
+    (f"{CONSOLE}/gate", "Gate"),
+    (f"{CONSOLE}/memory", "Memory"),
+    (f"{CONSOLE}/graph", "Graph"),
+    (f"{CONSOLE}/quarantine", "Quarantine"),
+    (f"{CONSOLE}/actions", "Actions"),
+    (f"{CONSOLE}/keys", "Keys"),
+    (f"{CONSOLE}/config", "Config"),
+    (f"{CONSOLE}/figures", "Figures"),
+)
 """The pages that every page leads to, in order."""
 
 
@@ -122,10 +136,18 @@ class Visit:
         added = [(name, value) for name, value in changed.items() if value is not None]
         return address(self.request.scope["path"], urlencode([*kept, *added]))
 
+    def names(self) -> dict[str, str]:
+        """Return the name of each key by its id, to an operator of all corpora; to others nothing."""
+        return {one.id: one.name for one in self.instance.keys.list()} if self.is_whole_operator else {}
+
     def looked(self, action: str, subject: str) -> None:
         """Record that a payload, a held text or a memory is shown: call it before it is read. Raises `Unavailable`."""
         self.kept = False
-        self.instance.console.looked(self.visitor, action, subject)
+        self.record(action, subject)
+
+    def record(self, action: str, *subjects: str, note: str = "") -> None:
+        """Record an action that its service does not record. Raises `Unavailable`: then it may not be done."""
+        self.instance.console.record(self.visitor, action, subjects, note)
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
         """Render a page. `values` are what its template names."""
@@ -243,7 +265,10 @@ def own_address(given: str | None) -> str:
 
 def address(path: str, query: str = "") -> str:
     """Return a path and a query as one address."""
-    return quote(path, safe="/:@!$&'()*+,;=~%") + (f"?{query}" if query else "")
+    return quote(path, safe=_IN_PATH) + (f"?{quote(query, safe=_IN_PATH + '?')}" if query else "")
+
+
+_IN_PATH = "/:@!$&'()*+,;=~%"
 
 
 @cache
@@ -288,7 +313,7 @@ async def _from_error(request: Request, error: Exception) -> Response:
         return await _again(visit, error)
     is_away = isinstance(error, Unavailable) and not isinstance(error, Overloaded)
     if visit and request.method == "GET" and is_away and (kept := _KEPT.get(_name_of(visit))):
-        return visit.show("away.html", 503, error=error, kept_at=kept[0], kept=Markup(kept[1]))  # noqa: S704 - ours
+        return visit.show("away.html", 503, error=error, kept_at=kept[0], kept=kept[1])
     status, detail = 500, "an unexpected error; the log has its trace under this request's id"
     if isinstance(error, SluiceError):
         status, detail = status_of(error), str(error)

@@ -21,7 +21,6 @@ from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from markupsafe import Markup
 
 from sluice.api.access import instance_of
 from sluice.api.console.frame import Visit, Visiting, pages, render
@@ -33,11 +32,17 @@ log = structlog.get_logger(__name__)
 
 SECONDS = 1.0
 """How often figures are read."""
+READS_AT_ONCE = 4
+"""Figures that are read side by side: the threads are those of all requests."""
 SIGN_OF_LIFE_SECONDS = 15.0
+KEY_SECONDS = 5.0
+"""How often a stream looks whether its viewer's key is still in force."""
 MOST_VIEWERS = 512
 """Streams of one process."""
 AWAY = "<!-- away -->"
 """Stands before the last figures that could be read, in the fragment that says so."""
+OVER = "over"
+"""The event after which a stream ends for good; `ui.live` closes its connection then."""
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 Reading = Callable[[Visit, Mapping[str, str]], Mapping[str, Any]]
@@ -82,6 +87,8 @@ class Watched:
     fragment: str = ""
     mark: str = ""
     """Names the fragment's content."""
+    is_over: bool = False
+    """Whether the figures change no more: the value `over` of the last reading."""
     good_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When the figures were last read."""
 
@@ -94,12 +101,14 @@ class Hub:
         self._watched: dict[str, Watched] = {}
         self._reader: asyncio.Task[None] | None = None
         self.reads: Counter[str] = Counter()
-        """Reads so far, by the name of what was watched."""
+        """Reads so far, by template."""
+        self._at_once = asyncio.Semaphore(READS_AT_ONCE)
 
     async def stream(self, key: str, watched: Watched, seen: str) -> AsyncIterator[bytes]:
         """Yield each fragment as a message, the latest at once if it was not `seen`, until the process or the viewer's
         key is to end."""
-        waiting, told_at, viewer = self._instance.announcements, time.monotonic(), watched.visit
+        waiting, viewer = self._instance.announcements, watched.visit
+        told_at = looked_at = time.monotonic()
         watched = self._watched.setdefault(key, watched)
         watched.viewers += 1
         try:
@@ -113,9 +122,14 @@ class Hub:
                     elif time.monotonic() - told_at > SIGN_OF_LIFE_SECONDS:
                         told_at = time.monotonic()
                         yield KEEPALIVE_COMMENT
-                    if not await run_in_threadpool(self._instance.console.goes_on, viewer.visitor):
+                    if watched.is_over:
+                        yield format_sse_event(data_str="", event=OVER)
                         return
-                    await news_or_patience(news, SIGN_OF_LIFE_SECONDS)
+                    if time.monotonic() - looked_at > KEY_SECONDS:
+                        looked_at = time.monotonic()
+                        if not await run_in_threadpool(self._instance.console.goes_on, viewer.visitor):
+                            return
+                    await news_or_patience(news, KEY_SECONDS)
         finally:
             watched.viewers -= 1
             if not watched.viewers:
@@ -129,26 +143,33 @@ class Hub:
     async def _read(self) -> None:
         while self._watched and not self._instance.announcements.is_ending:
             began = time.monotonic()
-            for key, watched in list(self._watched.items()):
-                if began - watched.read_at >= watched.figures.seconds - SECONDS / 10:
-                    watched.read_at = began
-                    self.reads[key] += 1
-                    fragment = await run_in_threadpool(_fragment, watched)
-                    mark = sha256(fragment.encode()).hexdigest()[:16]
-                    if mark != watched.mark:
-                        watched.fragment, watched.mark = fragment, mark
-                        self._instance.announcements.tell(f"console:{key}")
+            due = [
+                one for one in self._watched.items() if began - one[1].read_at >= one[1].figures.seconds - SECONDS / 10
+            ]
+            await asyncio.gather(*(self._renew(key, watched, began) for key, watched in due))
             await asyncio.sleep(max(0.05, SECONDS - (time.monotonic() - began)))
+
+    async def _renew(self, key: str, watched: Watched, began: float) -> None:
+        async with self._at_once:
+            watched.read_at = began
+            self.reads[watched.figures.template] += 1
+            fragment = await run_in_threadpool(_fragment, watched)
+        mark = sha256(fragment.encode()).hexdigest()[:16]
+        if fragment and (mark != watched.mark or watched.is_over):
+            watched.fragment, watched.mark = fragment, mark
+            self._instance.announcements.tell(f"console:{key}")
 
 
 def _fragment(watched: Watched) -> str:
     try:
         values = watched.figures.read(watched.visit, watched.parameters)
-        watched.good_at = datetime.now(UTC)
+        watched.good_at, watched.is_over = datetime.now(UTC), bool(values.get("over"))
         return render(None, watched.figures.template, **values)
     except (SluiceError, *BROKER_ERRORS) as error:
+        if not watched.fragment:
+            return ""  # the page itself shows what was seen before
         before = watched.fragment.partition(AWAY)[2] or watched.fragment
-        return render(None, "away_figures.html", error=error, since=watched.good_at, before=Markup(before))  # noqa: S704
+        return render(None, "away_figures.html", error=error, since=watched.good_at, before=before)
     except Exception as error:
         log.error("figures_failed", template=watched.figures.template, error=repr(error), exc_info=error)
         return watched.fragment

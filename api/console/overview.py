@@ -1,22 +1,21 @@
-"""The first page: every stage, and what is not well."""
+"""The first page: every stage with its last hour, and what is not well."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
 from fastapi import Response
 from fastapi.responses import RedirectResponse
 
 from sluice.api.access import CONSOLE
+from sluice.api.console.drawing import spark
 from sluice.api.console.frame import OperatingAll, Visit, Visiting, pages
 from sluice.api.console.hub import streamed
-from sluice.contracts.errors import InvalidInput
+from sluice.contracts.errors import InvalidInput, Unavailable, checked
 from sluice.contracts.event import Queue
-from sluice.contracts.operations.overview import OpenRun, Overview, StageNow
-from sluice.workers.service.instance import Instance, check_health
+from sluice.contracts.operations.overview import ScaleRequest
+from sluice.workers.service.operate.overview import look, scale
 
 overview = pages()
 
@@ -31,8 +30,14 @@ def show(visit: Visiting) -> Response:
 
 @streamed("overview", "overview_figures.html", needs=lambda visit, _: visit.caller.may_operate_instance())
 def figures(visit: Visit, _parameters: Mapping[str, str]) -> Mapping[str, Any]:
-    """Read the instance at a glance."""
-    return {"overview": overview_of(visit.instance)}
+    """Read the instance at a glance. Raises `Unavailable` without the ledger: the last figures are shown then."""
+    seen = look(visit.instance.context)
+    if {"stages", "ledger"} & set(seen.missing):
+        raise Unavailable(seen.checks["ledger"].detail or "the ledger does not answer")
+    minutes = {one.stage: one.minutes[-1] if one.minutes else None for one in seen.stages}
+    sparks = {one.stage: spark(one.minutes, seen.at) for one in seen.stages}
+    names = visit.names() if any(one.paused_by for one in seen.stages) else {}
+    return {"overview": seen, "minutes": minutes, "sparks": sparks, "names": names}
 
 
 @overview.post("/stages/{stage}/pause")
@@ -52,32 +57,12 @@ def resume(visit: OperatingAll, stage: Queue) -> Response:
     return visit.done(f"{stage} goes on.")
 
 
-def overview_of(instance: Instance) -> Overview:
-    """Return the state of an instance."""
-    health = check_health(instance.context)
-    ledger, present = instance.context.ledger, health.checks["workers"].facts
-    oldest = ledger.runs(5, status="open")
-    return Overview(
-        at=datetime.now(UTC),
-        ok=health.ok,
-        version=version("sluice"),
-        stages=tuple(
-            StageNow(
-                **one.model_dump(),
-                workers=int(str(present.get(one.stage, 0))),
-                workers_wanted=int(str(present.get(one.stage, 0))),
-                is_scaled_here=False,
-            )
-            for one in ledger.stages()
-        ),
-        checks=health.checks,
-        letters={},
-        oldest_runs=tuple(
-            OpenRun(run_id=one.run_id, kind=one.kind, corpus=one.corpus, query=one.query, created_at=one.created_at)
-            for one in oldest
-        ),
-        generations={},
-    )
+@overview.post("/stages/{stage}/scale")
+def resize(visit: OperatingAll, stage: Queue) -> Response:
+    """Say how many events of a stage are to be handled at once; empty: as many as the settings say."""
+    asked = checked(ScaleRequest, workers=visit.form.get("workers", "").strip() or None)
+    done = scale(visit.instance.context, stage, asked, visit.caller.owner)
+    return visit.done(f"{stage}: {done.workers_wanted} wanted. {done.how}.")
 
 
 ROUTERS = (overview,)

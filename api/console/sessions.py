@@ -1,10 +1,11 @@
-"""Signing in by an API key, and out again."""
+"""Where a browser begins: it is led here, signs in by an API key, and out again; an address that no page has."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
+from starlette.exceptions import HTTPException
 
 from sluice.api.access import CONSOLE, counted, instance_of
 from sluice.api.console.frame import (
@@ -18,6 +19,7 @@ from sluice.api.console.frame import (
     sign_in,
     visitor_of,
 )
+from sluice.contracts.errors import NotFound
 from sluice.workers.service.callers import Caller
 
 SESSION = f"{CONSOLE}/session"
@@ -25,7 +27,21 @@ TRIES_PER_MINUTE = 20
 """How often an address may try to sign in. A key cannot be guessed; this is for the ledger's sake."""
 
 unknown = APIRouter(prefix=CONSOLE, include_in_schema=False, route_class=ConsoleRoute)
-known = pages()
+known, root, rest = pages(), APIRouter(include_in_schema=False), pages()
+
+
+@root.get("/")
+def lead(request: Request) -> Response:
+    """Lead a browser to the console; a program finds nothing here."""
+    if "text/html" in request.headers.get("accept", ""):
+        return RedirectResponse(CONSOLE, 303)
+    raise HTTPException(404)
+
+
+@rest.get("/{path:path}")
+def nothing(path: str) -> Response:
+    """Say that there is no such page."""
+    raise NotFound(f"the console has no page {path[:200]!r}")
 
 
 @unknown.post("/session")
@@ -65,4 +81,6 @@ def end(visit: Visiting) -> Response:
     return response
 
 
-ROUTERS = (unknown, known)
+ROUTERS = (root, unknown, known)
+LAST = rest
+"""After the routers of all modules: it takes every address."""

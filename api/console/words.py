@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -26,7 +27,7 @@ def ago(moment: datetime) -> str:
 def span(seconds: float) -> str:
     """Return a span of time in one or two units: `4.2 s`, `3 min`, `4 h 12 min`."""
     if seconds < 60:
-        return f"{seconds:.3g} s" if 0 < seconds < 10 else f"{seconds:.0f} s"
+        return f"{1e3 * seconds:.0f} ms" if 0 < seconds < 1 else f"{seconds:.0f} s"
     for place, (length, unit) in enumerate(STEPS):
         if seconds >= length:
             whole, rest = divmod(seconds, length)
@@ -48,6 +49,24 @@ def number(amount: float) -> str:
     return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.3g}" if abs(amount) < 1_000 else f"{amount:,.0f}"
 
 
+def in_bytes(amount: float) -> str:
+    """Return a size in the unit that keeps it short: `1.4 GB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1_000:
+            return f"{amount:.3g} {unit}"
+        amount /= 1_000
+    return f"{amount:,.3g} TB"
+
+
+CITED = re.compile(r"\[(\d{1,4})\]")
+
+
+def cited(text: str) -> list[tuple[str, int | None]]:
+    """Return a text in pieces: each is text, or the number of a citation."""
+    pieces = CITED.split(text)
+    return [(piece, int(piece) if place % 2 else None) for place, piece in enumerate(pieces) if piece]
+
+
 def is_web(address: object) -> bool:
     """Return whether an address leads to a site: by http or https, and nothing else."""
     text = str(address or "")
@@ -59,6 +78,8 @@ def is_web(address: object) -> bool:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
+    "bytes": in_bytes,
+    "cited": cited,
     "clock": clock,
     "is_web": is_web,
     "milliseconds": milliseconds,

@@ -1,21 +1,18 @@
-"""The settings: `sluice init` writes a file of them to edit, `sluice config` shows the effective ones."""
+"""`sluice init` writes a file of all settings, to edit."""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
-import tomllib
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from sluice.cli.command import Shown, alone, table
+from sluice.cli.command import Shown, alone
 from sluice.contracts.errors import Conflict
-from sluice.otel.logs import redact
-from sluice.workers.data_dir import CONFIG_FILE, CONFIG_VARIABLE, DATA_FOLDER, config_file
-from sluice.workers.setting_names import given_variables, names_of, origins
-from sluice.workers.settings import Settings, load_settings
+from sluice.workers.data_dir import CONFIG_FILE, CONFIG_VARIABLE, DATA_FOLDER
+from sluice.workers.setting_names import names_of
+from sluice.workers.settings import Settings
 
 
 @alone
@@ -55,29 +52,3 @@ def _write(target: Path, text: str, *, replace: bool) -> None:
         raise Conflict(f"{target} is there already; --force replaces it") from error
     finally:
         Path(partial).unlink(missing_ok=True)
-
-
-@alone
-def config(changed: bool = False) -> Shown:
-    """Show each setting, its value, and where that comes from.
-
-    A variable counts before the file, the file before the default. Keys and passwords are masked.
-    """
-    settings, path = load_settings(), config_file()
-    file = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-    origin = {
-        name: str(path) if one == "file" else one for name, one in origins(Settings, file, given_variables()).items()
-    }
-    rows = [
-        {"setting": name, "value": redact(value, name), "from": origin.get(name, "default")}
-        for name, value in _values(settings)
-        if name in origin or not changed
-    ]
-    return table("settings", rows, "setting value from")
-
-
-def _values(settings: Settings) -> Iterator[tuple[str, object]]:
-    held = settings.model_dump(mode="json")
-    for name in sorted(names_of(Settings)):
-        section, _, field = name.rpartition(".")
-        yield name, (held[section] if section else held)[field]

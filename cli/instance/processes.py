@@ -6,9 +6,11 @@ The commands import measuring modules inside themselves, once the folder of metr
 from __future__ import annotations
 
 import os
+import select
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -33,16 +35,25 @@ def up(scale: list[str] | None = None, without: list[str] | None = None, log_dir
         elsewhere = frozenset(stage for name in without or () for stage in stages_of(name))
         _prepare_instance(settings)
         typer.echo(f"starting Sluice on {settings.data_dir}")
+        from sluice.otel.log_files import FOLDER, OwnFile
         from sluice.otel.logs import configure
         from sluice.workers.supervisor.child import command_of
         from sluice.workers.supervisor.supervisor import Supervisor
 
-        configure("sluice-up", settings.telemetry)
+        logs = log_dir or settings.data_dir / FOLDER
+        logs.mkdir(parents=True, exist_ok=True)
+        configure("sluice-up", settings.telemetry, OwnFile(logs / "up.log", is_output=False))
         program_of = _forked_programs(settings) if sys.platform.startswith("linux") else command_of
-        scaled = frozenset(
-            stage for stage in get_args(Queue) if any(one.startswith(f"{stage}=") for one in scale or ())
-        )
-        Supervisor(settings, log_dir, program_of, typer.echo, elsewhere, scaled).run()
+        said = {entry.partition("=")[0] for entry in scale or ()}
+        scaled = frozenset(stage for stage in get_args(Queue) if stage in said)
+        Supervisor(settings, logs, program_of, _show, elsewhere, scaled).run()
+
+
+def _show(line: str) -> None:
+    """Print a line, unless that would hold the supervisor up: on a terminal that is stopped, or is gone."""
+    with suppress(OSError, ValueError):
+        if select.select([], [sys.stdout], [], 0)[1]:
+            typer.echo(line)
 
 
 def _forked_programs(settings: Settings) -> Callable[..., Callable[[], object]]:

@@ -57,6 +57,7 @@ class Selection:
     corpora: list[str] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    up_to: str | None = None
 
     def filters(self) -> dict[str, Any]:
         """Return the filters that are set, by their names in the HTTP interface."""
@@ -105,6 +106,7 @@ def replay_dead(
     rate: float = 10.0,
     dry_run: bool = False,
     force: bool = False,
+    confirm: int | None = None,
     note: str = "",
 ) -> Shown:
     """Replay one event, or many at a rate (see `sluice dead replays`)."""
@@ -112,7 +114,7 @@ def replay_dead(
     if _means_one(letter_id, filters, everything=everything or dry_run):
         done = client.replay_dead_letter(str(letter_id), force=force, note=note)
         return Shown(done, f"{done.event_id} of {done.run_id} is ready again")
-    begun = client.replay(filters, per_second=rate, force=force, note=note, dry_run=dry_run)
+    begun = client.replay(filters, per_second=rate, force=force, note=note, dry_run=dry_run, **given(confirm=confirm))
     if dry_run:
         return Shown(begun, lambda: _print_plan(cast("models.ReplayPlan", begun)))
     view = cast("models.ReplayView", begun)
@@ -143,9 +145,11 @@ def purge_dead(
         matching = purged = 1
     else:
         filters = {"status": status, **filters}
-        matching, purged = client.purge_dead_letters(filters, dry_run=True).matching, 0
+        counted = client.purge_dead_letters(filters, dry_run=True)
+        matching, purged = counted.matching, 0
         if matching and not dry_run:
             ask_first(f"Empty {matching} dead letters for good?", yes=yes)
+            filters = {"up_to": counted.up_to, **filters}
             purged = client.purge_dead_letters(filters, confirm=matching, note=note).purged
     return Shown({"matching": matching, "purged": purged}, f"{purged} of {matching} purged")
 
@@ -228,6 +232,7 @@ def _print_plan(plan: models.ReplayPlan) -> None:
     left_out = ("left out", lambda group: _counted(group.skips))
     print_rows("what it would do", plan.groups, "fingerprint back_to_work=replayable", left_out)
     say(f"{plan.replayable} of {plan.total} letters would go back to work")
+    say(f"to replay these alone: --up-to {plan.up_to} --confirm {plan.total}")
 
 
 def _counted(skips: Mapping[str, int]) -> str:

@@ -40,7 +40,7 @@ def explain_decision(client: SluiceClient, run_id: str) -> Shown:
 @over_http
 def list_profiles(client: SluiceClient) -> Shown:
     """List the profiles: name, version, hash, thresholds."""
-    return table("profiles", client.profiles(), "name version config_hash search full_loop skip")
+    return table("profiles", client.profiles(), "name version config_hash search full_loop skip former=is_former")
 
 
 @on_disk

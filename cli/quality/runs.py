@@ -142,6 +142,7 @@ def phase(
     model: str | None = None,
     report: Path | None = None,
     reranked: Path | None = None,
+    qa: Path | None = None,
 ) -> Shown:
     """Check whether a phase of the rollout is over.
 
@@ -155,7 +156,7 @@ def phase(
             case 0:
                 return phases.baseline(context, now)
             case 2:
-                return phases.freshness(context, now)
+                return phases.freshness(context, now, qa)
             case 3:
                 return phases.learned_gate(phases.f1_lifts(context, model) if model else {}, report, reranked)
         if baseline_until is None:

@@ -12,8 +12,9 @@ from pydantic import Field, model_validator
 from sluice.contracts.base import CorpusName, LaterText, Moment, Value, is_none
 from sluice.contracts.event import Body
 
-PassageReason = Literal["wrong", "harmful", "outdated", "off_topic"]
-"""Why a passage is bad evidence: it says what is false; it would do harm; it was true once; it is on another matter."""
+PassageReason = Literal["wrong", "harmful", "outdated", "off_topic", "attack", "duplicate"]
+"""Why a passage is bad evidence: it says what is false; it would do harm; it was true once; it is on another matter; it
+was written to steer who reads it; it repeats another one."""
 PassageVerdict = Literal["bad", "fine"]
 """`fine` takes back what the same key said against the passage in the same run."""
 Standing = Literal["asker", "operator", "other"]
@@ -30,8 +31,8 @@ class PassageFeedback(Value):
     chunk_id: LaterText = None
     verdict: PassageVerdict = "bad"
     reason: Annotated[PassageReason | None, Field(exclude_if=is_none)] = None
-    """Needed with the verdict `bad`. Of an outdated passage its page is read again soon; pages that are wrong or
-    harmful, and others of their hosts, are crawled late."""
+    """Needed with the verdict `bad`. Of an outdated passage its page is read again soon; pages that are wrong, harmful
+    or an attack, and others of their hosts, are crawled late."""
     note: PassageNote = ""
 
     @model_validator(mode="after")

@@ -182,6 +182,13 @@ class RagStatus(Value):
     """Damaged lines of journals, each with file and line."""
 
 
+class RememberedProject(Value):
+    """A project with a memory, and those of its features that the key may touch."""
+
+    project: ProjectPath
+    features: tuple[FeatureName, ...]
+
+
 class MemoryProof(Value):
     """The state that follows from a feature's journal, compared with the stored state."""
 

@@ -78,6 +78,53 @@ class CorpusView(Value):
     """Fingerprint of the model of its vectors; None while it has none."""
 
 
+class Generation(Value):
+    """One generation of a corpus on the disk of this instance."""
+
+    name: str
+    is_current: bool
+    """Whether it is served."""
+    journal_offset: int
+    documents: int
+    chunks: int
+    bytes: int
+    sha256: str
+    """Hash of the ids and versions of all that it holds; "" where its manifest cannot be read."""
+    created_at: Moment | None
+    problem: str = ""
+    """What is wrong with it."""
+
+
+class AgeGroup(Value):
+    """Documents of one age: since they were fetched, or last seen unchanged."""
+
+    days: int | None
+    """Of at most so many days, and more than those of the group before; null: of any age beyond."""
+    documents: int
+
+
+class CorpusState(Value):
+    """`GET /v1/corpora/{corpus}/state`: what is behind the figures of a corpus."""
+
+    corpus: CorpusName
+    generations: tuple[Generation, ...]
+    """The newest first."""
+    journal_end: int
+    """The last record of the journal."""
+    journal_lag: int
+    """Records that are not served yet."""
+    ages: tuple[AgeGroup, ...]
+    """The documents that were looked at, by age."""
+    looked_at: int
+    """How many documents were looked at: the first by their ids, which say nothing of their age."""
+    held: int
+    """Passages in quarantine; 10,001 stands for more than 10,000."""
+    freshness_job_at: Moment | None
+    """When the last freshness job ended."""
+    graph_behind: int | None
+    """Changes of the graph that are not published; null where it has none."""
+
+
 DocumentOrder = Literal["id", "-id", "fetched_at", "-fetched_at"]
 """An order of documents; with "-" the greatest first."""
 

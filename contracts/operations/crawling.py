@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -10,8 +10,9 @@ from sluice.contracts.api import CreateCorpus, Lines, RunStatus
 from sluice.contracts.base import CorpusName, Moment, Sha256, Value
 from sluice.contracts.event import Gap
 from sluice.contracts.gate import Limits
-from sluice.contracts.ingest import AskedRender, LinkRules
+from sluice.contracts.ingest import AskedRender, HostView, LinkRules
 from sluice.contracts.operations.corpora import LinkView
+from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.contracts.trust import Origin, Verdict
 
 Address = Annotated[str, Field(min_length=1, max_length=4_096)]
@@ -118,3 +119,57 @@ class Mapped(Value):
     url_count: int = 0
     """How many were found; the first ones are in `urls`."""
     missing: tuple[Gap, ...] = ()
+
+
+class RobotsFile(Value):
+    """The robots.txt of a site as the crawl keeps it, and what it says of one address, where one was named."""
+
+    origin: str
+    outcome: Literal["rules", "open", "closed"]
+    """Its rules hold; everything is allowed; nothing is."""
+    reason: str
+    """How the site answered."""
+    expires_at: Moment
+    """When it is read again."""
+    text: str
+    """Its beginning."""
+    url: str | None = None
+    allowed: bool | None = None
+    """Whether the address may be fetched."""
+    line: str | None = None
+    """The rule that decides about the address, as the file has it; null where none does."""
+
+
+class HostState(HostView):
+    """`GET /v1/hosts/{host}`: what the crawl did to a host, and how it stands."""
+
+    next_turn_at: Moment | None = None
+    """When the next request may begin; null where it may now."""
+    closed_until: Moment | None = None
+    """Until when none begins, as the host demanded it or an operator lets it rest."""
+    slow_seconds: float = 0.0
+    """The interval while the host is slowed, as it said that we are too fast."""
+    circuit_opened_at: Moment | None = None
+    """When a worker last found within a day that it kept failing, and asked nothing of it for a while."""
+    robots: tuple[RobotsFile, ...] = ()
+    """Its robots.txt by https and by http, where they were read lately."""
+    rests: tuple[OperatorAction, ...] = ()
+    """The latest rests that operators gave it, and their ends."""
+
+
+class CrawlDecision(Value):
+    """One decision about a page."""
+
+    about: str
+    """What it is about, as `robots`, `turn`, `link`."""
+    what: str
+    """How it was decided, and why."""
+
+
+class ExplainedCrawl(Value):
+    """`POST /v1/crawl/explain`: each decision about one page. Nothing was recorded, and no link followed."""
+
+    url: str
+    ended: str
+    """`crawled`, or the code of the error that ended it."""
+    decisions: tuple[CrawlDecision, ...]

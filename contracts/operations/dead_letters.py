@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from sluice.contracts.base import CorpusName, Moment, Value
+from sluice.contracts.base import CorpusName, LaterText, Moment, Value, is_none
 from sluice.contracts.event import DeadLetterReason, Queue
 
 DeadLetterStatus = Literal["parked", "replayed", "purged"]
@@ -21,6 +21,15 @@ MOST_AT_ONCE = 1_000
 """The most letters or groups in one response."""
 MOST_PER_SECOND = 250.0
 """The fastest bulk replay: the rate that the reconciler can sustain besides its other work."""
+
+MOST_FAILED_AGAIN = 0.2
+"""Share of the ended letters that were parked again, above which a replay aborts itself."""
+ENOUGH_TO_JUDGE = 20
+"""Letters that must have ended before a replay is judged."""
+MOST_DRIFT = 0.05
+"""Share by which the letters up to a mark may differ from their count before an action on them is refused."""
+HOURS_SHOWN = 24
+"""Hours of a group of letters that are counted one by one."""
 
 Note = Annotated[str, Field(max_length=1_000)]
 
@@ -57,6 +66,9 @@ class DeadLetterFilter(CorporaFilter):
     kind: str | None = None
     fingerprint: str | None = None
     run_id: str | None = None
+    replay_id: LaterText = None
+    up_to: LaterText = None
+    """The mark of a count: its moment and its highest id. Letters that are younger, or failed again, are left out."""
     since: Moment | None = None
     until: Moment | None = None
     status: DeadLetterStatus | Literal["any"] = "parked"
@@ -139,6 +151,26 @@ class OperatorAction(Value):
     note: str
 
 
+class LetterAttempt(Value):
+    """A claim on a letter's event: `ready_at` is since when it waited, `ending` how it ended (None: under way)."""
+
+    epoch: int
+    worker: str
+    ready_at: Moment
+    claimed_at: Moment
+    ended_at: Moment | None
+    ending: str | None
+    why: str | None
+
+
+class PassedEvent(Value):
+    """The latest event of a letter's kind and corpus that was handled, to compare the letter's payload with."""
+
+    event_id: str
+    run_id: str
+    payload: Payload
+
+
 class DeadLetterView(DeadLetterSummary):
     """A complete dead letter."""
 
@@ -146,6 +178,9 @@ class DeadLetterView(DeadLetterSummary):
     payload: Payload
     payload_history: tuple[PastPayload, ...] = ()
     actions: tuple[OperatorAction, ...] = ()
+    tries: tuple[LetterAttempt, ...] = ()
+    """The first and the last claims on its event, in order."""
+    passed: Annotated[PassedEvent | None, Field(exclude_if=is_none)] = None
 
 
 class DeadLetterGroup(Value):
@@ -162,6 +197,10 @@ class DeadLetterGroup(Value):
     last_seen: Moment
     example_id: str
     message: str
+    code_versions: tuple[str, ...] = ()
+    """The releases of Sluice that parked them."""
+    by_hour: tuple[int, ...] = ()
+    """How many were last seen in each of the latest 24 hours, the oldest first."""
 
 
 class Replayed(Value):
@@ -180,6 +219,9 @@ class ReplayRequest(Value):
     force: bool = False
     note: Note = ""
     dry_run: bool = False
+    confirm: Annotated[int | None, Field(ge=0, exclude_if=is_none)] = None
+    """The count that a dry run gave. It must still be right: with the dry run's `up_to` in the filter within 5 %, else
+    to the letter."""
 
 
 class PlannedGroup(Value):
@@ -191,9 +233,10 @@ class PlannedGroup(Value):
 
 
 class ReplayPlan(Value):
-    """The response to a dry run. Budgets are only checked when a letter's turn comes."""
+    """The response to a dry run. Budgets are only checked when a letter's turn comes. `up_to` marks what it counted."""
 
     total: int
+    up_to: str
     replayable: int
     skips: dict[SkipReason, int]
     groups: tuple[PlannedGroup, ...]
@@ -224,10 +267,15 @@ class ReplayView(Value):
     succeeded: int
     parked_again: int
     cancelled: int
+    abort_above: float = MOST_FAILED_AGAIN
+    """Share of the ended letters (`succeeded` and `parked_again`) parked again, above which it aborts itself."""
+    judged_from: int = ENOUGH_TO_JUDGE
+    """Letters that must have ended before it is judged."""
 
 
 class PurgeRequest(Value):
-    """`POST /v1/dead-letters/purge`: `confirm` must be the count that the `dry_run` returned."""
+    """`POST /v1/dead-letters/purge`: `confirm` must be the count that the `dry_run` returned; with its `up_to` in the
+    filter, within 5 %."""
 
     filter: DeadLetterFilter
     note: Note = ""
@@ -236,7 +284,8 @@ class PurgeRequest(Value):
 
 
 class Purged(Value):
-    """Number of letters that the filter matched, and number that were emptied."""
+    """Number of letters that the filter matched, and number that were emptied. `up_to` marks what a dry run counted."""
 
     matching: int
     purged: int
+    up_to: LaterText = None

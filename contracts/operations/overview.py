@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from sluice.contracts.api import HealthCheck, StageView
 from sluice.contracts.base import Moment, Value
@@ -25,6 +25,16 @@ class StageMinute(Value):
     longest_wait_ms: float = 0.0
 
 
+class StageFigures(Value):
+    """What a stage did over some hours."""
+
+    stage: Queue
+    minutes_each: int
+    """Minutes that one of `figures` sums up."""
+    figures: tuple[StageMinute, ...]
+    """The oldest first; times in which nothing happened are left out."""
+
+
 class StageNow(StageView):
     """One stage, with its pool and its last hour."""
 
@@ -36,6 +46,19 @@ class StageNow(StageView):
     """Whether `sluice up` serves it, so that its pool can be resized from here."""
     minutes: tuple[StageMinute, ...] = ()
     """The last hour, oldest first; minutes in which nothing happened are left out."""
+
+
+class SettingView(Value):
+    """A setting in force. A key or a password that has a value is told as `set`."""
+
+    setting: str
+    """Its name, as `crawl.max_pages`."""
+    value: JsonValue
+    """Its value."""
+    source: str
+    """Where that comes from: a variable's name, the path of a file, or `default`."""
+    line: int | None = None
+    """The line of the file."""
 
 
 class OpenRun(Value):

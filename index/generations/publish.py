@@ -69,6 +69,7 @@ class GenerationInfo:
     chunk_count: int = 0
     size_bytes: int = 0
     created_at: datetime | None = None
+    id_set_hash: str = ""
     problem: str = ""
 
 
@@ -299,7 +300,7 @@ def _info(folder: Path, is_current: bool) -> GenerationInfo:
     except (Corrupted, NotFound, Unavailable) as error:
         return GenerationInfo(folder.name, is_current, problem=str(error))
     size_bytes = sum(entry.size_bytes for entry in manifest.files.values())
-    same = ("journal_offset", "document_count", "chunk_count", "created_at")
+    same = ("journal_offset", "document_count", "chunk_count", "created_at", "id_set_hash")
     facts: dict[str, Any] = {field: getattr(manifest, field) for field in same}
     return GenerationInfo(folder.name, is_current, size_bytes=size_bytes, **facts)
 

@@ -313,6 +313,7 @@ class IndexWriter(CorpusWriter):
         view = WorkingSet(self._layout, self._policy, self._segment_names, self._base, self._threads)
         for frame in read_journal(self._layout.journal, view.offset):
             view.apply(frame.offset, decode_record(frame.kind, frame.payload))
+        view.offset = max(view.offset, self._journal.last_offset)  # a compaction drops records also at its end
         view.model = view.model or read_pinned_model(self._layout.journal)
         return view
 

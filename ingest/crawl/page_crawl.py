@@ -51,6 +51,10 @@ def crawl_page(visit: PageVisit) -> CrawledPage | UnchangedPage:
         rendered = isinstance(page, CrawledPage) and page.rendered
         visit.counters.add(host_of(page.final_url), HostCounts(pages=1, rendered=int(rendered)))
         return page
+    except PolicyRefused as refused:
+        if refused.rule != "egress":  # the proxy reports its own, by their rules
+            visit.counters.refuse(host_of(visit.url), refused.rule)
+        raise
     finally:
         if context.host_stats is not None:
             visit.counters.add_to(context.host_stats, visit.egress_grant.report(), context.rate_limit)

@@ -68,7 +68,7 @@ def ensure_model(model_dir: Path, precision: Precision = "fp32") -> Path:
     Any number of processes may call it at once: one builds, the others wait for it. Raises Corrupted
     if the package's files are not the published ones, InvalidSetting if it is not installed.
     """
-    folder = model_dir / f"all-MiniLM-L6-v2-{precision}-v{GRAPH_VERSION}"
+    folder = folder_of(model_dir, precision)
     built_from = {
         "fingerprint": FINGERPRINTS[precision],
         "graph_version": GRAPH_VERSION,
@@ -76,6 +76,11 @@ def ensure_model(model_dir: Path, precision: Precision = "fp32") -> Path:
     }
     ensure_files(folder, built_from, lambda: _build(folder, precision))
     return folder
+
+
+def folder_of(model_dir: Path, precision: Precision = "fp32") -> Path:
+    """Return the folder below `model_dir` where this version keeps the model's files."""
+    return model_dir / f"all-MiniLM-L6-v2-{precision}-v{GRAPH_VERSION}"
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
 
 from sluice.contracts.errors import NotFound, Overloaded, PolicyRefused, Unavailable
 from sluice.contracts.ingest import HostCounts, HostView
@@ -39,7 +40,7 @@ TTL_SECONDS = 8 * 86_400
 """A week, and the current day."""
 MOST_DAYS = 8
 """Days that are kept, today included."""
-_WAITED, _WAITED_MS, _INTERVAL = "waited_seconds", "waited_ms", "interval_seconds"
+_WAITED, _WAITED_MS, _INTERVAL, _REFUSED = "waited_seconds", "waited_ms", "interval_seconds", "refused:"
 """The broker adds whole numbers, so waiting is kept in milliseconds."""
 
 
@@ -50,9 +51,16 @@ class HostStats(LenientBroker):
         super().__init__(broker_url, key_prefix=key_prefix)
         self._clock = clock
 
-    def add(self, host: str, counts: HostCounts, *, interval_seconds: float | None = None) -> None:
-        """Add counts for `host` to today. `interval_seconds` is not summed: the latest one is kept."""
-        kept = counts.model_dump(exclude={_WAITED})
+    def add(
+        self,
+        host: str,
+        counts: HostCounts,
+        *,
+        interval_seconds: float | None = None,
+        refusals: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """Add counts for `host` to today, and refusals by their rules. Of `interval_seconds` the latest is kept."""
+        kept = counts.model_dump(exclude={_WAITED}) | {_REFUSED + rule: count for rule, count in refusals.items()}
         kept[_WAITED_MS] = round(counts.waited_seconds * 1_000)
         day = self._key("hosts", self._clock().astimezone(UTC).date().isoformat())
         interval = "" if interval_seconds is None else f"{interval_seconds:.3f}"
@@ -67,6 +75,12 @@ class HostStats(LenientBroker):
         found = self.run(lua("host_stats_top"), days, [max(0, most)]) if days else None
         return tuple(_row(host, per_day) for host, per_day in found or ())
 
+    def one(self, host: str, since: date) -> HostView:
+        """Return what is counted of one host from the UTC day `since` until today."""
+        days = [self._key("hosts", day.isoformat(), host) for day in self._days(since)]
+        script = "local days = {} for at, day in ipairs(KEYS) do days[at] = redis.call('HGETALL', day) end return days"
+        return _row(host, (self.run(script, days, []) if days else None) or [])
+
     def _days(self, since: date) -> Iterator[date]:
         """Yield the days from `since`, or the first one still kept, until today."""
         today = self._clock().astimezone(UTC).date()
@@ -79,11 +93,15 @@ class HostStats(LenientBroker):
 def _row(host: str, per_day: list[list[str]]) -> HostView:
     """Sum the days of one host; each is a list of alternating names and values."""
     sums: dict[str, float] = {}
+    refusals: Counter[str] = Counter()
     for pairs in per_day:
         for name, value in zip(pairs[::2], pairs[1::2], strict=True):
-            sums[name] = float(value) if name == _INTERVAL else sums.get(name, 0) + int(value)
+            if name.startswith(_REFUSED):
+                refusals[name.removeprefix(_REFUSED)] += int(value)
+            else:
+                sums[name] = float(value) if name == _INTERVAL else sums.get(name, 0) + int(value)
     waited_ms = sums.pop(_WAITED_MS, 0.0)
-    return HostView.model_validate({"host": host, **sums, _WAITED: waited_ms / 1_000})
+    return HostView.model_validate({"host": host, **sums, _WAITED: waited_ms / 1_000, "refusals": refusals})
 
 
 LOOKED_AT = 4
@@ -94,10 +112,11 @@ CHECK_EVERY = 20
 """One in this many pages of a host that needs a browser is read without it."""
 LEARNED_SECONDS = 7 * 86_400
 """A site that was not crawled for a week may have been rebuilt."""
+CIRCUIT_KEPT_SECONDS = 86_400
 
 
 class HostMemory(LenientBroker):
-    """Learned facts about hosts: their need for a browser."""
+    """Learned facts about hosts: their need for a browser, and when one kept failing."""
 
     def needs_browser(self, host: str) -> str | None:
         """Return why `host`'s next page should go to a browser at once, or None. Call it once per page: it counts."""
@@ -117,6 +136,16 @@ class HostMemory(LenientBroker):
             return
         needed = 1 if was_shell and rendered_helped else 0
         self.run(lua("host_memory_learn"), [self._key("host", host)], [needed, LOOKED_AT, LEARNED_SECONDS])
+
+    def circuit_opened(self, host: str, at: datetime) -> None:
+        """Record that a worker asks nothing of `host` for a while, as it kept failing."""
+        script = "redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])"
+        self.run(script, [self._key("circuit", host)], [at.timestamp(), CIRCUIT_KEPT_SECONDS])
+
+    def circuit_opened_at(self, host: str) -> datetime | None:
+        """Return when that was last recorded; None if it was not within a day."""
+        at = self.run("return redis.call('GET', KEYS[1])", [self._key("circuit", host)], [])
+        return datetime.fromtimestamp(float(at), UTC) if at else None
 
 
 class HostAttempt:
@@ -173,20 +202,27 @@ class HostCounters:
 
     def __init__(self) -> None:
         self._hosts: defaultdict[str, HostCounts] = defaultdict(HostCounts)
+        self._refusals: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def add(self, host: str, counts: HostCounts) -> None:
         """Add counts to those of `host`."""
         self._hosts[host] += counts
 
+    def refuse(self, host: str, rule: str, count: int = 1) -> None:
+        """Count what a rule refused of `host`."""
+        self._refusals[host][rule] += count
+        self._hosts[host] += HostCounts()
+
     def add_to(self, stats: HostStats, report: EgressReport, rate_limit: HostRateLimit) -> None:
         """Add the sums to `stats`, with the refusals that the proxy reports and the present interval of each host."""
         for refusal, count in report.refusals:
             self.add(refusal.host, HostCounts(egress_refusals=count))
+            self.refuse(refusal.host, refusal.rule, count)
         for host, counts in self._hosts.items():
             interval_seconds = None
             with contextlib.suppress(Overloaded):  # without the broker there are no stats either
                 interval_seconds = rate_limit.interval_seconds(host) if counts.requests else None
-            stats.add(host, counts, interval_seconds=interval_seconds)
+            stats.add(host, counts, interval_seconds=interval_seconds, refusals=self._refusals[host])
 
 
 DEFAULT_RETRY_SECONDS = 30.0

@@ -7,6 +7,7 @@ Turns at a host are an interval apart and come in the order of the tickets. Prom
   closer together. Unused turns do not accumulate.
 - The hosts of one registered domain together get four times the rate of one, so that many names for one
   machine do not multiply it.
+- A host that an operator lets rest gets no request until that is over.
 - A host that answers 429 or 503 gets requests half as often, and none before its `Retry-After`; each page that succeeds
   brings it a tenth closer to its rate again.
 
@@ -65,6 +66,8 @@ BROKER_RETRY_SECONDS = 5.0
 """Delay of a page whose rate could not be counted: a restarted broker is back by then."""
 LONGEST_SECONDS = 3_600.0
 """Longest interval, and longest pause, that a host can demand; beyond it the page is left to another run."""
+LONGEST_REST_SECONDS = 7 * 86_400.0
+"""Longest rest that an operator can give a host."""
 KEPT_SECONDS = 60.0
 SLOW_KEPT_SECONDS = 3_600.0
 RECOVERY = 0.9
@@ -104,6 +107,16 @@ class Turn:
     tickets: tuple[Ticket, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LineState:
+    """The next free moment of a line and until when no turn begins, in seconds since the epoch by the broker's clock;
+    and its interval while the host is slowed. 0 stands for none."""
+
+    next: float
+    closed: float
+    slow_seconds: float
+
+
 class RateLimitStore(KeptInBroker):
     """The lines of all workers, by the broker's clock. Calls are atomic; without its answer they raise `RedisError`."""
 
@@ -113,6 +126,7 @@ class RateLimitStore(KeptInBroker):
         self._turn = self._redis.register_script(kept + lua("line_turn"))
         self._slow_down = self._redis.register_script(kept + lua("line_slow_down"))
         self._went_well = self._redis.register_script(kept + lua("line_went_well"))
+        self._rest = self._redis.register_script(kept + lua("line_rest"))
 
     def turn(self, lines: Sequence[Line], tickets: Sequence[Ticket], most_seconds: float) -> Turn:
         """Go through `lines` as far as possible now. `tickets` are those of the first lines.
@@ -133,6 +147,17 @@ class RateLimitStore(KeptInBroker):
     def went_well(self, line: Line) -> None:
         """Shorten a slowed interval by a tenth."""
         self._went_well(keys=[self._key(line.name)], args=[line.interval, RECOVERY])
+
+    def rest(self, name: str, seconds: float) -> None:
+        """Let no turn of a line begin for so long, at most `LONGEST_REST_SECONDS`; 0 ends that, a pause that the host
+        demanded too. A broker that loses the line has forgotten it."""
+        self._rest(keys=[self._key(name)], args=[micro(min(max(0.0, seconds), LONGEST_REST_SECONDS))])
+
+    def state(self, name: str) -> LineState:
+        """Return how a line stands."""
+        fields = ("next", "closed", "slow")
+        moment, closed, slow = (int(one or 0) / _MICRO for one in self._redis.hmget(self._key(name), fields))
+        return LineState(moment, closed, slow)
 
     def interval_seconds(self, line: Line) -> float:
         """Return the current least time between two turns."""

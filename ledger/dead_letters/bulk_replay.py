@@ -24,7 +24,9 @@ from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
 from sluice.contracts.errors import BudgetExhausted, Conflict, InvalidInput, NotFound
 from sluice.contracts.event import Event, new_event_id
 from sluice.contracts.operations.dead_letters import (
+    ENOUGH_TO_JUDGE,
     MOST_AT_ONCE,
+    MOST_FAILED_AGAIN,
     DeadLetterFilter,
     OperatorAction,
     PlannedGroup,
@@ -38,15 +40,11 @@ from sluice.ledger.database import LedgerPart
 from sluice.ledger.dead_letters import query as letters
 from sluice.ledger.dead_letters.letter import CASE, Orders, bring_back, can_be_read, judge, replay_span
 from sluice.ledger.events.outbox import WakeUp, wake_ups_of
-from sluice.ledger.schema.tables import AnyRow, dead_letters, events, moment, replays
+from sluice.ledger.schema.tables import AnyRow, dead_letters, events, moment, position, replays
 from sluice.ledger.transaction import Transaction
 
 log = structlog.get_logger(__name__)
 
-MOST_FAILED_AGAIN = 0.2
-"""Share of the ended letters that were parked again, above which a replay aborts itself."""
-ENOUGH_TO_JUDGE = 20
-"""Letters that must have ended before a replay is judged."""
 MOST_OPEN_UNJUDGED = 100
 """Letters under way before a replay is judged, which bounds the harm of a bad one."""
 MOST_OPEN = 500
@@ -131,16 +129,17 @@ class Replays(LedgerPart):
         """Count by fingerprint the letters to bring back or skip, most first. Raises `InvalidInput` as `begin` does."""
         _check(wanted)
         told: dict[str, Counter[SkipReason | None]] = defaultdict(Counter)
-        last = ""
-        while rows := self._cases(wanted, last):
+        last, now = "", self._clock()
+        while rows := self._cases(wanted, last, now):
             for row in rows:
                 is_readable = row.payload is None or can_be_read(row.payload)
                 told[row.fingerprint][judge(row, force=force, is_readable=is_readable)] += 1
             last = rows[-1].id
-        return _plan_of(told)
+        return _plan_of(told, position(now, last))
 
     def begin(self, request: ReplayRequest, operator: str) -> ReplayView:
-        """Begin a bulk replay. Raises `InvalidInput` if the filter is about letters that are not parked."""
+        """Begin a bulk replay. Raises `InvalidInput` if the filter is about letters that are not parked, and `Conflict`
+        unless as many match as the request confirms (`require_counted`)."""
         _check(request.filter)
         now = self._clock()
         row: dict[str, Any] = {
@@ -156,6 +155,8 @@ class Replays(LedgerPart):
         }
         with self._database.writing() as connection:
             row["total"] = letters.count(connection, _own_letters(request.filter, now))
+            if request.confirm is not None:
+                letters.require_counted(request.filter, row["total"], request.confirm)
             connection.insert(replays, row)
             record(connection, now, operator, "replay many", [row["id"]], request.note)
             return _view_of(connection, _find(connection, row["id"]))
@@ -197,8 +198,8 @@ class Replays(LedgerPart):
             record(connection, self._clock(), operator, action, [replay_id], note)
             return _view_of(connection, row)
 
-    def _cases(self, wanted: DeadLetterFilter, last: str) -> Sequence[AnyRow]:
-        query = CASE.where(*letters.conditions(wanted), dead_letters.c.id > last)
+    def _cases(self, wanted: DeadLetterFilter, last: str, now: float) -> Sequence[AnyRow]:
+        query = CASE.where(*_own_letters(wanted, now), dead_letters.c.id > last)
         return self._database.read(query.order_by(dead_letters.c.id).limit(_PLAN_PAGE)).all()
 
     def advance(self, now: float | None = None) -> tuple[WakeUp, ...]:
@@ -272,7 +273,7 @@ def _check(wanted: DeadLetterFilter) -> None:
         raise InvalidInput("filter.status", f"{wanted.status} letters cannot be replayed", "leave it out, or parked")
 
 
-def _plan_of(told: dict[str, Counter[SkipReason | None]]) -> ReplayPlan:
+def _plan_of(told: dict[str, Counter[SkipReason | None]], up_to: str) -> ReplayPlan:
     skips: Counter[SkipReason] = Counter()
     groups = []
     for fingerprint, verdicts in sorted(told.items(), key=lambda group: (-group[1].total(), group[0])):
@@ -280,9 +281,9 @@ def _plan_of(told: dict[str, Counter[SkipReason | None]]) -> ReplayPlan:
         skips.update(left_out)
         groups.append(PlannedGroup(fingerprint=fingerprint, replayable=verdicts[None], skips=left_out))
     replayable = sum(group.replayable for group in groups)
-    return ReplayPlan(
-        total=replayable + skips.total(), replayable=replayable, skips=dict(skips), groups=tuple(groups[:MOST_AT_ONCE])
-    )
+    shown = tuple(groups[:MOST_AT_ONCE])
+    total = replayable + skips.total()
+    return ReplayPlan(total=total, up_to=up_to, replayable=replayable, skips=dict(skips), groups=shown)
 
 
 def _bring_back(

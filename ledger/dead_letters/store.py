@@ -44,7 +44,7 @@ from sluice.ledger.dead_letters.letter import (
 )
 from sluice.ledger.dead_letters.query import LetterReader
 from sluice.ledger.runs import take
-from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters
+from sluice.ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters, position
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.webhooks.outgoing import note_parked
 from sluice.otel.context import current_traceparent
@@ -150,21 +150,21 @@ class DeadLetters(LetterReader):
             if not _purge(connection, [letter_id], operator, note, self._clock()):
                 raise Conflict(f"dead letter {letter_id} was purged before")
 
-    def count_to_purge(self, wanted: DeadLetterFilter) -> int:
-        """Count the letters that `purge_all` would empty: those that match and are not empty yet."""
-        with self._database.reading() as connection:
-            return letters.count(connection, _to_purge(wanted))
+    def would_purge(self, wanted: DeadLetterFilter) -> Purged:
+        """Count the letters that `purge_all` would empty: those that match and are not empty yet; and mark them."""
+        now, has = self._clock(), dead_letters.c
+        query = select(func.count().label("letters"), func.max(has.id).label("highest"))
+        row = self._database.read(query.where(*_to_purge(wanted), has.last_seen <= now)).one()
+        return Purged(matching=row.letters, purged=0, up_to=position(now, row.highest or ""))
 
     def purge_all(self, wanted: DeadLetterFilter, operator: str, *, expected: int, note: str = "") -> Purged:
-        """Empty every letter that matches; raise `Conflict` unless `expected` letters match.
+        """Empty every letter that matches; raise `Conflict` unless `expected` letters match (`require_counted`).
 
         It works in bounded transactions. Letters parked meanwhile are left alone; after a crash the remaining letters
         are unchanged, and another call goes on with them.
         """
-        now = self._clock()
-        matching = self.count_to_purge(wanted)
-        if matching != expected:
-            raise Conflict(f"{matching} dead letters match now, not {expected}: look again before you purge them")
+        now, matching = self._clock(), self.would_purge(wanted).matching
+        letters.require_counted(wanted, matching, expected)
         purged, last = 0, ""
         while ids := self._next_to_purge(wanted, last, now):
             with self._database.writing() as connection:

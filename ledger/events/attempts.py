@@ -12,7 +12,7 @@ row of `attempts` is written only for one after which the event stood to be hand
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -79,6 +79,10 @@ _LAST_OF_RUN = select(
     or_(*(events.c.status == literal_column(f"'{status}'") for status in ("claimed", "settled", "cancelled"))),
 )
 _ALL_OF_RUN = union_all(_OF_RUN, _LAST_OF_RUN).order_by("event_id", "epoch").limit(bindparam("most"))
+_ALL_OF_EVENT = union_all(
+    _OF_RUN.where(attempts.c.event_id == bindparam("of_event")),
+    _LAST_OF_RUN.where(events.c.id == bindparam("of_event")),
+).order_by("epoch")
 
 
 def ended(connection: Transaction, row: AnyRow, ending: Ending, why: str | None, now: float) -> None:
@@ -101,19 +105,32 @@ def count_retrying(connection: Transaction, run_id: str, change: int) -> None:
 
 def of_run(connection: Transaction, run_id: str, most: int) -> list[Attempt]:
     """Return at most `most` attempts of a run, by event and epoch."""
+    return _attempts(rows_of_run(connection, run_id, most))
+
+
+def of_event(connection: Transaction, run_id: str, event_id: str) -> Sequence[Attempt]:
+    """Return the attempts that are kept of one event, in order."""
+    return _attempts(_one_each(connection.execute(_ALL_OF_EVENT, {"of_run": run_id, "of_event": event_id})))
+
+
+def _attempts(rows: Iterable[AnyRow]) -> list[Attempt]:
     return [
         Attempt(
             *(row.event_id, row.epoch, row.worker, moment(row.ready_at), moment(row.claimed_at)),
             *(perhaps_moment(row.ended_at), row.outcome, row.why, row.behind, row.waited_ms),
         )
-        for row in rows_of_run(connection, run_id, most)
+        for row in rows
     ]
 
 
 def rows_of_run(connection: Transaction, run_id: str, most: int) -> Sequence[AnyRow]:
     """Return the same as rows, whose columns are those of `attempts` with `waited_ms`."""
+    return _one_each(connection.execute(_ALL_OF_RUN, {"of_run": run_id, "most": most}))
+
+
+def _one_each(rows: Iterable[AnyRow]) -> list[AnyRow]:
     found: dict[tuple[str, int], AnyRow] = {}
-    for row in connection.execute(_ALL_OF_RUN, {"of_run": run_id, "most": most}):
+    for row in rows:
         known = found.setdefault((row.event_id, row.epoch), row)
         if known.outcome == "cancelled":  # it was cancelled as it waited: that claim had ended before
             found[row.event_id, row.epoch] = row

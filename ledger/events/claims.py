@@ -36,7 +36,7 @@ class Claim:
     `attempts` counts tries that ended in a retry, `deliveries` counts claims, this one included, and `deaths` the
     workers that died on it. `is_probe`: its stage is paused, and this event tests whether the stage works
     again. `replay_traceparent` is the span of the operator who replayed it. `waited_seconds` is the time for which it
-    was ready.
+    was ready before `claimed_at` (seconds since the epoch).
     """
 
     event: Event
@@ -48,6 +48,7 @@ class Claim:
     is_probe: bool = False
     replay_traceparent: str | None = None
     waited_seconds: float = 0.0
+    claimed_at: float = 0.0
 
     @property
     def has_failed(self) -> bool:
@@ -98,6 +99,11 @@ _NEXT = (
 _RUNNING = ~exists().where(paused_stages.c.stage == bindparam("of_queue"))
 
 
+_COUNTS = ("epoch", "worker", "attempts", "deliveries", "deaths", "replay_traceparent", "claimed_at")
+"""The columns of an event that its claim repeats."""
+_TAKEN = ("id", "run_id", "payload", "ready_at", *_COUNTS)
+
+
 def _claiming(candidates: Select[Any], *conditions: Any) -> Update:
     first = candidates.limit(1).with_for_update(skip_locked=True).scalar_subquery()
     return (
@@ -113,7 +119,7 @@ def _claiming(candidates: Select[Any], *conditions: Any) -> Update:
             claimed_by=bindparam("by_worker"),
             due_at=bindparam("until"),
         )
-        .returning(*events.c)
+        .returning(*(events.c[name] for name in _TAKEN))
     )
 
 
@@ -206,9 +212,9 @@ def take_next(
 def claim_in(taken: Taken) -> Claim:
     """Decode a taken row's event into a claim. Raises `MalformedEvent` if that fails; the caller parks the event."""
     row = taken.row
-    same = ("epoch", "worker", "attempts", "deliveries", "deaths", "replay_traceparent")
-    facts = {name: getattr(row, name) for name in same} | {"waited_seconds": max(0.0, row.claimed_at - row.ready_at)}
-    return Claim(decode(row.payload), is_probe=taken.is_probe, **facts)
+    facts = {name: getattr(row, name) for name in _COUNTS}
+    waited_seconds = max(0.0, row.claimed_at - row.ready_at)
+    return Claim(decode(row.payload), is_probe=taken.is_probe, waited_seconds=waited_seconds, **facts)
 
 
 def park_malformed(connection: Transaction, taken: Taken, error: MalformedEvent, now: float) -> NotClaimed:

@@ -66,7 +66,7 @@ class Place(NamedTuple):
 def take_turns(
     connection: Transaction, queues: Sequence[Queue | None], priority: int, tenant_queue: str
 ) -> list[Place]:
-    """Return a place for one event of the tenant queue in each of `queues`, in order; the first where the queue is None.
+    """Return a place for one event of the tenant queue in each of `queues`, in order; an empty one where it is None.
 
     The caller must make the events ready, which takes the turns, before it calls this again.
     """

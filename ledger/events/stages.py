@@ -78,9 +78,10 @@ def resume(connection: Transaction, stage: Queue, now: float, *, operator: str |
     return resumed
 
 
-def note_workers(connection: Transaction, stage: Queue, are_there: bool, at: float) -> bool:
+def note_workers(connection: Transaction, stage: Queue, are_there: bool, at: float, waiting_since: float) -> bool:
     """Record that the stage has no worker since `at`, or has one again; False when that is what was recorded last.
 
+    `waiting_since` is when its oldest event became ready; from then on an operator's wish for none explains the wait.
     Who reads later why an event waited finds it here: a worker that is not there leaves no other trace.
     """
     last = connection.execute(_LAST_NOTED, {"of_subject": f"stage:{stage}"}).first()
@@ -89,7 +90,8 @@ def note_workers(connection: Transaction, stage: Queue, are_there: bool, at: flo
     note = ""
     if not are_there:
         size = connection.select(pool_sizes, {"stage": stage}).first()
-        note = f"{size.operator} wants none" if size is not None and not size.wanted else ""
+        if size is not None and not size.wanted:
+            note, at = f"{size.operator} wants none", max(waiting_since, size.at)
         at = at if last is None else max(at, last.at)
     record(connection, at, SLUICE, NO_WORKER[are_there], [f"stage:{stage}"], note)
     return True

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Executable, bindparam, delete, func, select, tuple_
+from sqlalchemy import BigInteger, Executable, bindparam, cast, delete, func, select, tuple_
 
 from sluice.contracts.base import construct_unvalidated
 from sluice.contracts.learning.run_outcome import RunOutcome
@@ -49,6 +49,12 @@ _SPENT_BY_PLAN = (
     .where(_HAS.finished_at.is_not(None), _HAS.decided_at >= bindparam("since"))
     .group_by(_HAS.plan)
 )
+_HOUR = (cast(_HAS.decided_at, BigInteger) // 3_600).label("hour")
+_PLANS_BY_HOUR = (
+    select(_HAS.plan, _HOUR, func.count().label("decided"))
+    .where(_HAS.decided_at >= bindparam("since"))
+    .group_by(_HAS.plan, _HOUR)
+)
 _ONE = select(*_COLUMNS).where(_HAS.run_id == bindparam("of_run"))
 _JUDGED = (
     select(*_COLUMNS)
@@ -79,6 +85,12 @@ class Outcomes(LedgerPart):
         """Return the outcome of a run; None where it was not decided, or is no gate run."""
         row = self._database.read(_ONE, {"of_run": run_id}).first()
         return None if row is None else _outcome(row)
+
+    def plans_by_hour(self, since: float) -> dict[tuple[Plan, int], int]:
+        """Count the decisions since a moment by plan and hour (since the epoch; a half second at its edge may count to
+        its neighbour)."""
+        rows = self._database.read(_PLANS_BY_HOUR, {"since": since})
+        return {(_PLANS[row.plan], row.hour): row.decided for row in rows}
 
     def judged_from(self, corpus: str, most: int) -> Sequence[RunOutcome]:
         """Return the latest judged runs that were answered, with a confidence, from this corpus alone."""

@@ -33,6 +33,9 @@ _KEYED = select(events.c.payload).where(
 _OF_CORPUS = (
     select(passage_marks).where(_HAS.corpus == bindparam("of_corpus")).order_by(_HAS.at.desc()).limit(MOST_MARKS)
 )
+_OF_PASSAGE = select(passage_marks).where(
+    _HAS.run_id == bindparam("of_run"), _HAS.chunk_id == bindparam("of_chunk", type_=_HAS.chunk_id.type)
+)
 _DOCUMENTS = select(_HAS.document_id, _HAS.url).where(_HAS.corpus == bindparam("of_corpus")).distinct()
 _EFFECTIVE = (
     select(events.c.payload, events.c.created_at)
@@ -86,6 +89,10 @@ class PassageMarks(LedgerPart):
     def of_corpus(self, corpus: str) -> list[PassageMark]:
         """Return the latest marks of a corpus, the last one first."""
         return [_mark(row) for row in self._database.read(_OF_CORPUS, {"of_corpus": corpus})]
+
+    def of_passage(self, run_id: str, chunk_id: str) -> list[PassageMark]:
+        """Return what is said in a run against one passage of its answer."""
+        return [_mark(row) for row in self._database.read(_OF_PASSAGE, {"of_run": run_id, "of_chunk": chunk_id})]
 
     def told(self, corpus: str, doubts: dict[str, float]) -> list[MarkedPassage]:
         """Return the passages of a corpus that have marks, by their ids; `doubts` are theirs."""

@@ -40,7 +40,7 @@ from sqlalchemy import BigInteger, Column, Connection, Float, Table, Text, inser
 from sluice.contracts.errors import Conflict, Unavailable
 from sluice.disk.durable import fsync_path
 from sluice.ledger.database import Database
-from sluice.ledger.schema import tables
+from sluice.ledger.schema import run_words, tables
 from sluice.ledger.schema.tables import metadata, versions
 
 if TYPE_CHECKING:
@@ -155,12 +155,14 @@ def add_console(operations: Operations) -> None:
         f"UPDATE runs SET retrying = (SELECT count(*) {failed} AND events.run_id = runs.run_id)"  # noqa: S608
         f" WHERE run_id IN (SELECT run_id {failed})"
     )
-    new = {"runs_of_status", "runs_of_owner", "runs_of_corpus", "runs_retrying"}
-    new |= {"dead_letters_reasons", "operator_actions_backups"}
+    operations.drop_index("dead_letters_alike", "dead_letters")
+    new = {"runs_of_status", "runs_of_owner", "runs_of_corpus", "runs_of_kind", "runs_retrying"}
+    new |= {"dead_letters_alike", "dead_letters_reasons", "operator_actions_of_operator", "operator_actions_of_action"}
     for table in (tables.runs, tables.dead_letters, tables.operator_actions):
         for index in table.indexes:
             if index.name in new:
                 index.create(connection, checkfirst=True)
+    run_words.create(connection)
 
 
 def _create(operations: Operations, *made: Table) -> None:
@@ -207,6 +209,7 @@ def install(connection: Connection) -> None:
     found = _take_version(connection)
     if found is None:
         metadata.create_all(connection)
+        run_words.create(connection)
         connection.execute(insert(versions).values(version=schema_version()))
     elif found != schema_version():
         raise _misfit(found)
@@ -361,10 +364,14 @@ def vacuum_into(ledger: Path, copy: Path) -> None:
     fsync_path(copy)
 
 
-def _require_room(ledger: Path, free_bytes: FreeBytes) -> None:
+def room_for_copy(ledger: Path) -> int:
+    """Return the bytes that migrating the SQLite file needs on its disk, its copy included."""
     log = ledger.with_name(f"{ledger.name}-wal")
-    size = ledger.stat().st_size + (log.stat().st_size if log.exists() else 0)
-    free, needed = free_bytes(ledger.parent), ROOM * size
+    return int(ROOM * (ledger.stat().st_size + (log.stat().st_size if log.exists() else 0)))
+
+
+def _require_room(ledger: Path, free_bytes: FreeBytes) -> None:
+    free, needed = free_bytes(ledger.parent), room_for_copy(ledger)
     if free < needed:
         raise Unavailable(
             f"the disk of {ledger.parent} has {free / 1e6:,.0f} MB left and migrating the ledger needs "

@@ -86,14 +86,20 @@ def position(seconds: float, name: str) -> str:
 
 def behind(seen: ColumnElement[float], name: ColumnElement[str], position: str) -> ColumnElement[bool]:
     """Return the condition of rows after a position, latest first. Raises `InvalidInput` if it is no position."""
-    seconds, _, last = position.partition("-")
-    try:
-        earliest = float(seconds)
-    except ValueError:
-        earliest = math.nan
-    if not math.isfinite(earliest):
-        raise InvalidInput("before", f"{position!r} is no position", "the `position` of the last one that was listed")
+    earliest, last = position_of("before", position, "the `position` of the last one that was listed")
     return tuple_(seen, name) < tuple_(bindparam(None, earliest), bindparam(None, last))
+
+
+def position_of(field: str, position: str, remedy: str) -> tuple[float, str]:
+    """Return the moment and the name of a position. Raises `InvalidInput`, naming `field`, if it is none."""
+    seconds, _, name = position.partition("-")
+    try:
+        found = float(seconds)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise InvalidInput(field, f"{position!r} is no position", remedy)
+    return found, name
 
 
 def conditions_on(

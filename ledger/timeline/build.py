@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from sluice.contracts.api import ENDED
@@ -79,20 +80,20 @@ class _Rows:
         children: dict[str | None, list[EventRow]] = defaultdict(list)
         for one in self._events:
             children[one.cause_id if one.cause_id in ids else None].append(one)
-        groups: list[tuple[list[EventRow], int, bool]] = [([one], 0, False) for one in reversed(children[None])]
+        groups = list(reversed([(some, 0) for some in self._grouped(children[None], is_below_fold=False)]))
         while groups:
-            group, depth, is_below_fold = groups.pop()
+            group, depth = groups.pop()
             if len(group) > 1:
                 rows += self._folded(group, depth)
             else:
                 rows += self._single(group[0], depth)
             count += sum(len(self._stretches(one)) for one in group)
             below = [child for one in group for child in children[one.id]]
-            groups += reversed([(some, depth + 1, len(some) > 1) for some in self._grouped(below, len(group) > 1)])
+            groups += reversed([(some, depth + 1) for some in self._grouped(below, is_below_fold=len(group) > 1)])
         count += sum(row.doing == "detail" for row in rows)
         return (rows if len(rows) <= MOST_ROWS else _fewer(rows)), count
 
-    def _grouped(self, siblings: list[EventRow], is_below_fold: bool) -> list[list[EventRow]]:
+    def _grouped(self, siblings: list[EventRow], *, is_below_fold: bool) -> list[list[EventRow]]:
         """Part siblings into groups, each of one row or folded to one, in the order in which they began."""
         by_kind: dict[str, list[EventRow]] = defaultdict(list)
         alone = []
@@ -162,8 +163,12 @@ class _Rows:
             )
             ends = sorted(some[-1].ends for some in by_event.values() if some and not some[-1].is_under_way)
             row = self._row(whole, depth, f"{group[0].kind} × {len(lengths):,}", is_critical=False)
-            figures = {"folded": len(lengths), "shortest_ms": _ms(min(lengths)), "longest_ms": _ms(max(lengths))}
-            figures["ends_ms"] = tuple(_ms(at - self._began) for at in ends)
+            figures = {
+                "folded": len(lengths),
+                "shortest_ms": _ms(min(lengths)),
+                "longest_ms": _ms(max(lengths)),
+                "ends_ms": tuple(_ms(at - self._began) for at in ends),
+            }
             found.append(row.model_copy(update=figures))
         return found
 
@@ -203,8 +208,7 @@ def _cuts(began: float, whole: float, stretches: Iterable[Stretch]) -> tuple[Tim
             busy.append((one.begins, one.ends))
     busy.sort()
     found, reached, place = [], began, 0
-    ordered = sorted(moments)
-    for at, until in zip(ordered, ordered[1:], strict=False):
+    for at, until in pairwise(sorted(moments)):
         while place < len(busy) and busy[place][0] <= at:
             reached, place = max(reached, busy[place][1]), place + 1
         if until - at > least and reached <= at:

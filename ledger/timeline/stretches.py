@@ -7,6 +7,7 @@ then a claim seems to come before its event, and the stretch between is shorter 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from sluice.contracts.operations.timeline import Doing
@@ -55,20 +56,26 @@ def _before(event: EventRow, last: AttemptRow | None, one: AttemptRow, record: R
         yield Stretch(event, "backs_off", since, one.ready_at, why)
     elif one.ready_at != since:
         yield _idle(event, last, since, one.ready_at, record)
-    yield from _waits(event, one.ready_at, one.claimed_at, one.behind, record)
+    yield from _waits(event, one.ready_at, one.claimed_at, _otherwise(last, one.behind), record)
+
+
+def _otherwise(last: AttemptRow | None, behind: int) -> str:
+    """Return why an event waits while its stage takes events."""
+    if behind:
+        return f"behind {behind:,} of this tenant"
+    return "for another worker" if last is not None and last.outcome in ("died", "released") else ""
 
 
 def _during(event: EventRow, one: AttemptRow, now: float) -> Iterator[Stretch]:
-    ends, whose = _end(one, now), {"worker": one.worker, "attempt": one.epoch}
-    waited = min(one.waited_ms / 1_000, max(0.0, ends - one.claimed_at))
-    if waited and one.outcome not in FAILED:
-        yield Stretch(event, "waits", one.claimed_at, one.claimed_at + waited, one.why, **whose)
-    else:
-        waited = 0.0
+    ends = _end(one, now)
     doing: Doing = "died" if one.outcome == "died" else "failed" if one.outcome in FAILED else "works"
-    why = "" if waited else one.why or ("given back as its worker stopped" if one.outcome == "released" else "")
+    why = one.why or ("given back as its worker stopped" if one.outcome == "released" else "")
     is_under_way = one.ended_at is None and event.status == "claimed"
-    yield Stretch(event, doing, one.claimed_at + waited, ends, why, is_under_way=is_under_way, **whose)
+    whole = Stretch(event, doing, one.claimed_at, ends, why, one.worker, one.epoch, is_under_way)
+    if waited := min(one.waited_ms / 1_000, max(0.0, whole.seconds)):
+        yield whole._replace(doing="waits", ends=one.claimed_at + waited)
+        whole = whole._replace(begins=one.claimed_at + waited, why="")
+    yield whole
 
 
 def _afterwards(event: EventRow, last: AttemptRow | None, record: RunRecord, now: float) -> Iterator[Stretch]:
@@ -83,10 +90,10 @@ def _afterwards(event: EventRow, last: AttemptRow | None, record: RunRecord, now
         case "ready":
             if due > since:
                 yield _idle(event, last, since, due, record)
-            *before, latest = _waits(event, due, now, event.behind, record)
+            *before, latest = _waits(event, due, now, _otherwise(last, event.behind), record)
             yield from (*before, latest._replace(is_under_way=True))
         case "cancelled" if event.settled_at is not None and (last is None or last.outcome != "cancelled"):
-            yield from _waits(event, since, event.settled_at, 0, record)
+            yield from _waits(event, since, event.settled_at, "", record)
         case "claimed" | "settled" if last is None:
             ends = event.settled_at or now
             yield Stretch(event, "works", since, ends, "its attempts were not recorded", is_under_way=ends == now)
@@ -101,9 +108,8 @@ def _idle(event: EventRow, last: AttemptRow | None, begins: float, ends: float, 
     return Stretch(event, "waits", begins, ends, why)
 
 
-def _waits(event: EventRow, begins: float, ends: float, behind: int, record: RunRecord) -> Iterator[Stretch]:
+def _waits(event: EventRow, begins: float, ends: float, otherwise: str, record: RunRecord) -> Iterator[Stretch]:
     """Yield the wait from `begins` to `ends`, parted where its stage began or ceased to take events."""
-    otherwise = f"behind {behind:,} of this tenant" if behind else ""
     if ends < begins:
         otherwise = f"clocks differ by {begins - ends:.3f} s"
     own = [one for one in record.rests if one.stage == event.stage and one.begins < ends and _open(one, ends) > begins]
@@ -111,7 +117,7 @@ def _waits(event: EventRow, begins: float, ends: float, behind: int, record: Run
         {begins, ends, *(at for one in own for at in (one.begins, _open(one, ends)) if begins < at < ends)}
     )
     pending: Stretch | None = None
-    for at, until in zip(moments, moments[1:], strict=False) if ends >= begins else ((begins, ends),):
+    for at, until in pairwise(moments) if ends >= begins else ((begins, ends),):
         why = next((one.why for one in own if one.begins <= at and _open(one, ends) >= until), otherwise)
         if pending is not None and pending.why == why:
             pending = pending._replace(ends=until)

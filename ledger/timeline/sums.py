@@ -33,8 +33,8 @@ class Link(NamedTuple):
 class Chain:
     """The events that the run's end waited for, the first one first.
 
-    Walks back from `RunFinished` by `cause_id`. Where the ledger itself caused an event (a deadline, a cancellation, the
-    death of a worker), it goes on with the event that ended in that moment, else with the one that was open longest.
+    Walks back from `RunFinished` by `cause_id`. Where the ledger itself caused an event (a deadline, a cancellation,
+    the death of a worker), it goes on with the event that ended in that moment, else with the one open longest.
     """
 
     def __init__(self, record: RunRecord, lives: Mapping[str, Sequence[Stretch]], now: float) -> None:

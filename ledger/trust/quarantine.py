@@ -130,9 +130,10 @@ class Quarantine(LedgerPart):
             row = _found(connection, held_id)
             return _chunk_of(row), _blob_of(row), actions_on(connection, held_id)
 
-    def count(self, wanted: QuarantineFilter | None = None) -> int:
-        """Count the chunks that match the filter; without one, those that wait for an operator."""
-        query = select(func.count()).select_from(quarantine).where(*_conditions(wanted or QuarantineFilter()))
+    def count(self, wanted: QuarantineFilter | None = None, most: int | None = None) -> int:
+        """Count the chunks that match the filter; without one, those that wait for an operator. Counts to `most`."""
+        found = select(_HAS.id).where(*_conditions(wanted or QuarantineFilter())).limit(most)
+        query = select(func.count()).select_from(found.subquery())
         return int(self._database.read(query).scalar() or 0)
 
     # -- acting

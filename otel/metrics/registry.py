@@ -6,10 +6,10 @@ prometheus_client maps sparse files into memory: on a full disk the first write 
 (mmap(2)), which ends the process. Here every block is allocated before it is mapped (posix_fallocate(3)). Without
 room the figures go to this process's own memory: they are missing from the sums until it is started again.
 
-An exemplar is the trace and the run of one observation behind a figure: a point of a dashboard leads to them. Processes
-that share a directory keep theirs in `exemplars_<process id>.json` there, as prometheus_client keeps none for several
-processes. The file is written anew for a sample's first exemplar, else at most once in `WRITE_SECONDS`: it may lack the
-latest. On a full disk exemplars are lost, and nothing else.
+An exemplar is the trace and the run of one observation behind a figure: a point of a dashboard leads to them.
+Processes that share a directory keep theirs in `exemplars_<process id>.json` there, as prometheus_client keeps none for
+several processes. The file is written anew for a sample's first exemplar, else at most once in `WRITE_SECONDS`: it may
+lack the latest. On a full disk exemplars are lost, and nothing else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from prometheus_client.samples import Exemplar
 
 WRITE_SECONDS = 5.0
 TRACE_ID, RUN_ID = "trace_id", "run_id"
-"""The exemplars' labels; Grafana's data source looks for the first. OpenMetrics allows 128 characters, these take 78."""
+"""The exemplars' labels; Grafana's source looks for the first. OpenMetrics allows 128 characters; these take 78."""
 
 Key = tuple[str, frozenset[tuple[str, str]]]
 """A sample's name, and its labels."""

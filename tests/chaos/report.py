@@ -53,6 +53,7 @@ restarts, hands back, reconciles and watches is what runs elsewhere too.
 - **Memory's journals**: kills before each system call, lost flushes, refusing disks, damaged lines, killed writers.
 - **The graph.** Workers of its stage are killed at each step of a change and of a publishing, and the pool of a whole
   instance fifty times while documents come. The graph that grew has the hash of the one that is read anew.
+- **Backups.** A backup and a restoration are killed at each of their steps and at any moment, then begun again.
 """
 
 

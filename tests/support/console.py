@@ -19,7 +19,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from starlette.testclient import TestClient
 
+from sluice.contracts.event import Done, Next, Retry
 from sluice.ingest.browser.launch import find_chromium, unprivileged_user
+from sluice.ledger.ledger import Ledger
+from tests.support.ledger_story import Clock, Story
+from tests.support.ledger_story import page as page_to_crawl
 from tests.support.served import served
 from tests.support.valkey import Valkey
 
@@ -29,8 +33,10 @@ VIOLATIONS = """
 addEventListener("securitypolicyviolation", (event) =>
   console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber} ${event.sample}`));
 """
-EXPECTED = re.compile(r"Failed to load resource: the server responded with a status of (4|5)\d\d")
-"""What Chromium writes of a page that is an error page, as some tests want it."""
+EXPECTED = re.compile(
+    r"Failed to load resource: the server responded with a status of (4|5)\d\d|SSE reconnect failed with status 40[134]"
+)
+"""What is written of a page that is an error page, and of a stream that may not go on, as some tests want it."""
 
 
 def wrapper_of(binary: Path, folder: Path) -> Path:
@@ -93,6 +99,33 @@ def watched_page(
     yield page
     troubles.none()
     context.close()
+
+
+def troubled_run(ledger: Ledger, clock: Clock) -> str:
+    """A run of the last minutes that met all that a picture has a fill for: a pause, a try that failed, a worker that
+    died, steps alike, and a stretch in which nothing happened."""
+    story = Story(ledger, clock, "")
+    ledger.pause("crawl", "upgrade <b>", operator="ana")
+    [event] = story.begins(page_to_crawl())
+    clock.passes(2.0)
+    ledger.resume("crawl", operator="ana")
+    claim = story.claims(event, "crawl-1")
+    clock.passes(0.31)
+    ledger.settle(claim, Retry(1.0, "HTTP 503 <script>"))
+    clock.passes(1.0)
+    ledger.wake_due_retries()
+    story.claims(event, "crawl-2")
+    clock.passes(0.18)
+    ledger.release("crawl-2")
+    claim = story.claims(event, "crawl-3")
+    clock.passes(0.41)
+    found = ledger.settle(claim, Done(emits=tuple(Next(page_to_crawl(number)) for number in range(2, 9))))
+    for one in found.emitted:
+        clock.passes(30.0 if one is found.emitted[-1] else 0.05)
+        done = story.claims(one, "crawl-3")
+        clock.passes(0.1)
+        ledger.settle(done, Done())
+    return event.run_id
 
 
 @pytest.fixture

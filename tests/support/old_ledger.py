@@ -13,6 +13,7 @@ from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.event import DeadLetter
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger
+from sluice.ledger.schema import run_words
 from sluice.ledger.schema.migrate import STEPS, schema_version
 from sluice.ledger.schema.tables import api_keys, attempts, events, runs, webhooks
 from tests.support.ledger_story import Clock, Story, page
@@ -69,6 +70,7 @@ def fill(database: Database) -> None:
         install_initial_version(connection)
         webhooks.create(connection)  # today's code looks whom to tell; that Sluice told nobody
         attempts.create(connection)
+        run_words.create(connection)
         for column in NEW_COLUMNS:
             kind = column.type.compile(connection.dialect)
             connection.execute(text(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} {kind}"))
@@ -87,5 +89,7 @@ def fill(database: Database) -> None:
     with database.installing() as connection:
         webhooks.drop(connection)
         attempts.drop(connection)
+        is_table = connection.dialect.name == "sqlite"
+        connection.execute(text(f"DROP {'TABLE' if is_table else 'INDEX'} {run_words.NAME}"))
         for column in NEW_COLUMNS:
             connection.execute(text(f"ALTER TABLE {column.table.name} DROP COLUMN {column.name}"))

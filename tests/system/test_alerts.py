@@ -55,6 +55,15 @@ QUERY, INGEST, CITED = (
     "sluice_crawl_ingest_latency_seconds",
     "sluice_cited_document_age_seconds",
 )
+
+
+def shares(figure: str, having: str, lacking: str, judged: str = "80+0") -> dict[str, str]:
+    """One figure of both arms of a flag that a share of the runs has."""
+    arms = {"with": having, "without": lacking}
+    named = 'sluice_flag_share{flag="graph",arm="%s",figure="%s"}'
+    return {named % (arm, shown): value for arm in arms for shown, value in ((figure, arms[arm]), ("judged", judged))}
+
+
 DAYS_7 = {'sluice_cited_document_age_target_seconds{profile="marketing"}': "604800+0"}
 WATCHED = (
     'sluice_gate_decision_total{plan_type="skip"}',
@@ -132,6 +141,7 @@ CASES: dict[str, Case] = {
         {'sluice_reranks_total{outcome="failed"}': "0+6", 'sluice_reranks_total{outcome="ok"}': "0+4"},
         {'sluice_reranks_total{outcome="failed"}': "0+0", 'sluice_reranks_total{outcome="ok"}': "0+4"},
     ),
+    "FlagShareWorse": Case(shares("satisfaction", "0.75+0", "0.8+0"), shares("satisfaction", "0.77+0", "0.8+0")),
     "CrawlFails": Case({"sluice_crawler_success_rate": "0.4+0"}, {"sluice_crawler_success_rate": "0.9+0"}),
     "ExternalSearchErrorRate": Case(
         {'sluice_external_search_error_rate{provider="brave"}': "0.5+0"},
@@ -243,3 +253,20 @@ def test_an_alert_says_how_bad_it_is_what_is_the_matter_and_what_to_do(name: str
     rule = RULES[name]
     assert rule["labels"]["severity"] in {"info", "warning", "critical"}
     assert set(rule["annotations"]) == {"summary", "action"}
+
+
+@pytest.mark.parametrize(
+    ("series", "expected"),
+    [
+        (shares("p95_seconds", "1.1+0", "1+0"), True),
+        (shares("p95_seconds", "1.04+0", "1+0"), False),
+        (shares("precision_at_k", "0.4+0", "0.5+0"), True),
+        (shares("precision_at_k", "0.4+0", "0.5+0", judged="49+0"), False),
+        (shares("satisfaction", "0.4+0", "NaN+0"), False),
+    ],
+)
+def test_a_share_alerts_for_each_figure_and_only_once_enough_runs_were_judged(
+    series: dict[str, str], expected: bool, tmp_path: Path
+) -> None:
+    done = outcome_of([firing("FlagShareWorse", series, 40, expected=expected)], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sluice.contracts.errors import NotFound
 from sluice.contracts.operations.forget import ForgetRequest, NewEntry
@@ -21,9 +21,11 @@ from sluice.disk.durable import append_lines
 from sluice.index.folder import CorpusLayout
 from sluice.index.search.filters import selector
 from sluice.trust.source_trust import source_trust_of
-from sluice.workers.backup.archive import Keys, Seal
-from sluice.workers.backup.target import Target
-from sluice.workers.context import Context
+
+if TYPE_CHECKING:
+    from sluice.workers.backup.archive import Keys, Seal
+    from sluice.workers.backup.target import Target
+    from sluice.workers.context import Context
 
 LOG = "forgotten.jsonl"
 Action = Literal["forget", "delete_corpus", "keep_out", "allow"]

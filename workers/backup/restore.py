@@ -8,7 +8,8 @@
 4. what was forgotten since is forgotten again;
 5. the folder is given its name. Killed before, the data directory is empty; after it, it is whole.
 
-A dump of PostgreSQL is restored in one transaction, just before the last step.
+A dump of PostgreSQL is restored in one transaction; until the last step the database is marked as one that the next
+restoration may replace.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sluice.contracts.errors import Conflict, Corrupted
 from sluice.disk.durable import fsync_path, lock_file
 from sluice.index.folder import CorpusLayout
 from sluice.index.settings import IndexSettings
-from sluice.ledger.backup import begin_anew, check_sqlite, count_rows, passing_database, restore_dump
+from sluice.ledger.backup import begin_anew, check_sqlite, count_rows, end_restoration, passing_database, restore_dump
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.schema.migrate import migrate, schema_version
@@ -94,6 +95,8 @@ def restore(
             logs = [log for log in (into / LOG, settings.data_dir / LOG) if log.is_file()]
             known = [*logs_beside(target, keys), *(log.read_bytes() for log in logs)]
             done = _in_staging(settings, target, keys, staging, known, operator, keeps_instance=keeps_instance)
+            if done.manifest.postgresql_schema is not None:
+                end_restoration(settings.ledger_location)
             _put_in_place(staging, into)
         finally:
             shutil.rmtree(staging, ignore_errors=True)

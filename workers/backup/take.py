@@ -39,6 +39,7 @@ from sluice.index.local.reindex import read_documents, read_live_records
 from sluice.ledger.audit import record
 from sluice.ledger.backup import BackupLease, LedgerCopy, copy_ledger
 from sluice.otel.logs import redact
+from sluice.workers.backup import VERIFIED
 from sluice.workers.backup.archive import MANIFEST, ArchiveWriter, BackupManifest, Canary, CorpusFacts, Seal
 from sluice.workers.backup.forgotten import LOG, copy_beside
 from sluice.workers.backup.target import Target, work_folder
@@ -50,8 +51,6 @@ from sluice.workers.wiring.corpora import FALLBACK_FOLDER, FITTED_FOLDER, Reader
 
 ACTION = "backup"
 """Action of the audit by which a finished backup is recorded; its subject is the place, its note the figures."""
-VERIFIED = "verified"
-"""Beginning of the note of a backup that was restored and compared."""
 LEDGER, DUMP = "ledger.sqlite", "ledger.dump"
 ALONGSIDE = ("freshness", FITTED_FOLDER, "evaluation/rag_gate")
 """Small folders of the data directory that are copied whole."""

@@ -21,6 +21,7 @@ queue, stands here too: any other item is refused before anything acts on it.
 `ingest.politeness.rate_limit` |
 | `{i}:robots:{origin}` | string | the rules of a robots.txt | a day, five minutes where it was not available |
 | `{i}:host:{host}` | hash | whether its latest pages needed a browser | 7 days |
+| `{i}:circuit:{host}` | string | when a worker last found that it kept failing | a day |
 | `{i}:hosts:{day}`, `{i}:hosts:{day}:{host}` | sorted set, hash | the crawl's counts for each host | 8 days |
 | `{i}:quota:…` | counters | search calls per provider and day | two days |
 | `{i}:empty:{hash}` | string | a search for which a provider found nothing | 600 s |

@@ -343,9 +343,17 @@ class Transport:
         """Announce that a worker lives and handles `at_once` events at once; expires after `PRESENCE_TTL_SECONDS`."""
         self._redis.set(self._keys.presence(stage, worker), str(at_once), ex=PRESENCE_TTL_SECONDS)
 
+    def say_gone(self, stage: Queue, worker: str) -> None:
+        """Take back that a worker lives, as it ends."""
+        self._redis.delete(self._keys.presence(stage, worker))
+
     def present_workers(self) -> dict[Queue, int]:
         """Count the living workers of each stage."""
         return {stage: len(self._present(stage)) for stage in QUEUES}
+
+    def is_served(self, stage: Queue) -> bool:
+        """Return whether the stage has a living worker."""
+        return bool(self._present(stage))
 
     def handled_at_once(self) -> dict[Queue, int]:
         """Sum up how many events the living workers of each stage handle at once."""

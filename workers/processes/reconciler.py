@@ -13,7 +13,8 @@ A tick, in order:
 4. direct the answers of runs whose deadline has passed;
 5. where a stage's oldest event has been ready for longer than `REPUBLISH_AFTER_SECONDS`, publish the wake-ups that
    its queue lacks, one per ready event. A paused stage gets one, when it is time to probe;
-6. bring back the dead letters of bulk replays that are due.
+6. bring back the dead letters of bulk replays that are due;
+7. record which of these stages has no worker, or has one again: nothing else tells later why an event waited.
 
 Beside its ticks the process does the chores of `Maintenance`, each at its own interval.
 """
@@ -88,22 +89,29 @@ class Reconciler:
         settings: DeliverySettings,
         clock: Callable[[], float] = time.time,
         republish_after_seconds: float = REPUBLISH_AFTER_SECONDS,
+        is_served: Callable[[Queue], bool] = lambda stage: True,
     ) -> None:
+        """`is_served` tells whether a stage has a worker."""
         self._ledger, self._publish, self._queued, self._settings = ledger, publish, queued, settings
         self._clock, self._republish_after_seconds = clock, republish_after_seconds
+        self._is_served = is_served
+        self._served: dict[Queue, tuple[bool, float]] = {}
+        """Whether each stage had a worker when it was looked at last, and when that was."""
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
     def tick(self) -> Reconciled:
         """Run one tick. Raises `Unavailable` if ledger or broker is away; a later tick publishes what is left."""
         if not self._ledger.lease(LEASE, self._holder, _LEASE_TICKS * TICK_SECONDS):
             return Reconciled(active=False)
-        return Reconciled(
+        done = Reconciled(
             lease_expired=self._send(self._ledger.expire_leases(self._settings.max_deliveries)),
             retry_due=self._send(self._ledger.wake_due_retries()),
             deadline=self._send(self._ledger.direct_answer_at_deadline(self._clock())),
             lost=self._send(self._lost()),
             replay=self._send(self._ledger.replays.advance()),
         )
+        self._note_workers()
+        return done
 
     def stop(self) -> None:
         """Give up the lease, so that another reconciler takes over at once."""
@@ -129,6 +137,22 @@ class Reconciler:
                 wake_ups += self._ledger.next_ready(stage, min(missing, MOST_PUBLISHED_AT_ONCE))
         return wake_ups
 
+    def _note_workers(self) -> None:
+        now = self._clock()
+        oldest = {
+            stage: one.oldest
+            for stage, one in self._ledger.backlogs().items()
+            if now - one.oldest >= self._republish_after_seconds
+        }
+        absent = {stage for stage, (was_served, _) in self._served.items() if not was_served}
+        for stage in {*oldest, *absent}:
+            is_served, (was_served, seen_at) = self._is_served(stage), self._served.get(stage, (None, 0.0))
+            if is_served != was_served:
+                waiting_since = oldest.get(stage, now)
+                at = now if is_served else max(waiting_since, seen_at)
+                self._ledger.note_workers(stage, are_there=is_served, at=at, waiting_since=waiting_since)
+            self._served[stage] = is_served, now
+
     def _missing(self, stage: Queue, backlog: Backlog) -> int:
         return backlog.ready - self._queued(stage)
 
@@ -143,7 +167,11 @@ def run_reconciler(settings: Settings) -> None:
     start_telemetry("sluice-reconciler", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
     context = Context(settings)
     reconciler = Reconciler(
-        context.ledger, context.transport.publish_wake_ups, context.transport.queued, settings.delivery
+        context.ledger,
+        context.transport.publish_wake_ups,
+        context.transport.queued,
+        settings.delivery,
+        is_served=context.transport.is_served,
     )
     if settings.telemetry.metrics_address:
         metrics.serve_metrics(settings.telemetry.metrics_address)
@@ -199,6 +227,10 @@ BLOB_TICK_SECONDS = 2.0
 """Seconds between two steps of the blob collection, which takes a hundredth of a processor's time."""
 
 
+FOLD_SECONDS = 600.0
+"""Seconds between two times that the figures of old minutes are folded into those of hours."""
+
+
 @dataclass
 class Chore:
     """A task that runs every so many seconds, by the monotonic clock."""
@@ -234,6 +266,7 @@ class Maintenance:
                 gate.BUDGET_LOOK_SECONDS,
                 partial(gate.measure_budget, settings.budget, context.ledger.used_today),
             ),
+            Chore("stage_minutes", FOLD_SECONDS, context.ledger.stage_minutes.fold),
             Chore("flags", gate.FLAGS_LOOK_SECONDS, gate.FlagWatch(context.flags).look),
             Chore("shares", gate.SHARES_LOOK_SECONDS, gate.ShareWatch(context).look),
             Chore("schedules", schedules.LOOK_SECONDS, schedules.ScheduleWatch(context).look),

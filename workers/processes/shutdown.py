@@ -79,7 +79,7 @@ class Shutdown:
 
     def listen(self) -> None:
         """Handle the signals from now on. Call it in the main thread."""
-        hear_signals(self._heard)
+        hear_signals(self.heard)
 
     def drain(self, why: str) -> None:
         """Let running events finish, and stop if that takes too long."""
@@ -132,7 +132,8 @@ class Shutdown:
                 return self.stop(code)
             time.sleep(_LOOK_SECONDS)
 
-    def _heard(self, number: int) -> None:
+    def heard(self, number: int) -> None:
+        """Carry out a signal."""
         if number == RETIRE:
             self.retire()
         elif number == signal.SIGQUIT or (self.has_begun and not self._is_retiring):

@@ -13,7 +13,7 @@ import socket
 import time
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
@@ -23,18 +23,20 @@ from celery.exceptions import SecurityWarning
 from celery.worker.consumer.tasks import Tasks
 from filelock import FileLock, Timeout
 
-from sluice.contracts.errors import Unavailable
-from sluice.contracts.event import Queue
+from sluice.contracts.errors import SluiceError, Unavailable
+from sluice.contracts.event import Body, Queue
 from sluice.ingest.chunk.language import map_model
 from sluice.otel import metrics
 from sluice.otel.logs import configure as configure_logs
 from sluice.workers.broker.celery_app import POOLS, make_app, pool_size, stages_of
 from sluice.workers.broker.keys import HANDLE_TASK, PRESENCE_TTL_SECONDS
 from sluice.workers.broker.transport import BROKER_ERRORS, Transport
+from sluice.workers.handlers import HANDLERS
 from sluice.workers.processes import background, kernel
 from sluice.workers.processes.worker_process import WorkerProcess
 from sluice.workers.runtime.observers import begin_series
 from sluice.workers.settings import Settings
+from sluice.workers.wiring.inject import build
 
 log = structlog.get_logger(__name__)
 
@@ -96,6 +98,9 @@ def run_worker(settings: Settings, name: str) -> None:
     worker.start()
     if turn:
         turn.end()
+    with suppress(*BROKER_ERRORS), closing(Transport(settings)) as transport:  # else it would seem alive for seconds
+        for stage in stages:
+            transport.say_gone(stage, process.name)
     if worker.exitcode:
         raise SystemExit(worker.exitcode)
 
@@ -164,7 +169,19 @@ def _warm(process: WorkerProcess) -> None:
         process.serve(lambda _, stopping: process.direct_reads.look_after_waiting(stopping), "waiting-reads")
         for number in range(pool_size(process.settings, "query")):
             process.serve(background.answer_direct_queries, f"reads-{number}")
+    _build_parts(process)
     kernel.return_free_memory()
+
+
+def _build_parts(process: WorkerProcess) -> None:
+    """Build what the handlers of questions need, so that the first one is answered as quickly as the second."""
+    answering = {"gate", "query"}.intersection(process.stages)
+    for body in Body.registry.values():
+        if body.queue in answering and (handler := HANDLERS.get(body.kind)):
+            try:
+                build(handler, process.context)
+            except SluiceError as error:  # the handler says so again, and there it counts
+                log.warning("part_not_built", kind=body.kind, error=str(error))
 
 
 def _load_embedder(process: WorkerProcess) -> None:

@@ -355,9 +355,9 @@ class ConsoleSessions:
         """Return what each form of this session carries, so that no other page can have made it."""
         return hmac.new(self._secret, f"console:{visitor.session}".encode(), hashlib.sha256).hexdigest()
 
-    def looked(self, visitor: Visitor, action: str, subject: str) -> None:
-        """Record that somebody looked at what is shown to few. Raises `Unavailable`: then it may not be shown."""
-        self._table.looked(visitor.caller.owner, action, subject)
+    def record(self, visitor: Visitor, action: str, subjects: Sequence[str], note: str = "") -> None:
+        """Record what somebody does, or looks at. Raises `Unavailable`: then it may not be done or shown."""
+        self._table.record(visitor.caller.owner, action, subjects, note)
 
     def _remember(self, visitor: Visitor) -> Visitor:
         self._remembered.pop(visitor.session, None)

@@ -10,14 +10,16 @@ import os
 import secrets
 import tarfile
 import tempfile
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
+from operator import sub
 from pathlib import Path
 from typing import IO, Any
 
-from sluice.contracts.api import RunAccepted
+from sluice.contracts.api import DocumentText, RunAccepted
 from sluice.contracts.base import shared_fields
 from sluice.contracts.document import Chunk, DocumentFacts, document_id_for
 from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, PolicyRefused, PreconditionFailed
@@ -26,9 +28,14 @@ from sluice.contracts.filters import Where
 from sluice.contracts.ingest import DocumentAmended, ForgetDirected
 from sluice.contracts.operations import corpora as shown
 from sluice.contracts.operations.forget import Selection
+from sluice.contracts.operations.quarantine import QuarantineFilter
 from sluice.contracts.operations.transfer import ARTEFACTS, UPLOADED, Artefact, ExportDirected, ImportDirected
 from sluice.contracts.trust import Verdict
 from sluice.index.folder import CorpusLayout
+from sluice.index.generations.publish import GenerationInfo, list_generation_names, list_generations
+from sluice.index.generations.publish import rollback as roll_back_to
+from sluice.index.generations.publish import verify as verify_generation
+from sluice.index.local.build_alias import read_last_offset
 from sluice.index.search.filters import Matches, matcher, score
 from sluice.index.search.passages import JoinedText
 from sluice.ledger.corpora import CorpusEntry
@@ -40,11 +47,14 @@ from sluice.trust.source_trust import source_trust_of
 from sluice.workers.backup.forgotten import note as note_forgotten
 from sluice.workers.context import Context
 from sluice.workers.service.callers import Caller
-from sluice.workers.service.documents import find_document, require_showable
+from sluice.workers.service.documents import find_document, read_document_text, require_showable
 from sluice.workers.service.documents import shown as shown_text
+from sluice.workers.service.freshness import files_of, recheck
+from sluice.workers.service.graphs import GraphDesk
 from sluice.workers.service.service import Service, require_documents_corpus
 from sluice.workers.transfer import artefact_path, check_hashes, keep, read_manifest
 from sluice.workers.wiring.corpora import FIRST_CORPUS, Reader, policy_of
+from sluice.workers.wiring.graphs import is_graphed
 
 _ORDERS: Mapping[shown.DocumentOrder, Any] = {
     "id": ("by_id", False),
@@ -52,6 +62,14 @@ _ORDERS: Mapping[shown.DocumentOrder, Any] = {
     "fetched_at": ("by_fetch", False),
     "-fetched_at": ("by_fetch", True),
 }
+
+
+MOST_COUNTED = 10_000
+"""To where what a corpus holds back is counted."""
+DOCUMENTS_AGED = 1_000
+"""Documents whose ages are looked at: some ten milliseconds."""
+AGE_DAYS = (1, 7, 30, 90, 365)
+"""Ends of the groups of ages."""
 
 
 class CorpusDesk:
@@ -104,6 +122,82 @@ class CorpusDesk:
         settings = shown.CorpusSettings(**kept, **{field: v for field, v in given.items() if v is not None})
         self._check(name, settings)
         return self._view(name, self._entries.change(entry, settings, caller.owner))
+
+    def state(self, name: str, caller: Caller) -> shown.CorpusState:
+        """Return what is behind a corpus's figures: its generations, lags, ages of documents, and what is held back."""
+        self.require(name, caller)
+        context, layout = self._context, CorpusLayout(self._context.settings.index_root, name)
+        reader, end = context.readers.reader(name), read_last_offset(layout)
+        ages, looked_at = self._ages(name, reader)
+        job = files_of(context, name).last
+        has_graph = is_graphed(name) and context.readers.exists(name)
+        return shown.CorpusState(
+            corpus=name,
+            generations=tuple(map(_generation, list_generations(context.settings.index_root, name))),
+            journal_end=end,
+            journal_lag=max(0, end - reader.stats().journal_offset),
+            ages=ages,
+            looked_at=looked_at,
+            held=context.ledger.quarantine.count(QuarantineFilter(corpora=(name,)), MOST_COUNTED + 1),
+            freshness_job_at=datetime.fromtimestamp(job.stat().st_mtime, UTC) if job.exists() else None,
+            graph_behind=GraphDesk(context).unpublished(name) if has_graph else None,
+        )
+
+    def verify(self, name: str, generation: str, caller: Caller) -> shown.Generation:
+        """Read every file of a generation and compare its hash; what is wrong is its `problem`. Raises `NotFound`."""
+        self._has(name, generation, caller)
+        self._context.ledger.console.record(caller.owner, "verify", [f"corpus:{name}"], generation)
+        found = self._generation(name, generation)
+        try:
+            verify_generation(self._context.settings.index_root, name, generation)
+        except Corrupted as error:
+            return found.model_copy(update={"problem": str(error)})
+        return found
+
+    def roll_back(self, name: str, generation: str, caller: Caller, note: str) -> shown.Generation:
+        """Verify a generation and serve it, until there are new records to publish. Recorded with who, when and why.
+
+        Raises `NotFound`, and `Corrupted` if it is not as it was published; nothing is changed then.
+        """
+        self._has(name, generation, caller)
+        self._context.ledger.console.record(
+            caller.owner, "roll_back", [f"corpus:{name}"], f"{generation} {note}".strip()
+        )
+        roll_back_to(self._context.settings.index_root, name, generation)
+        return self._generation(name, generation)
+
+    def recheck(self, name: str, caller: Caller) -> RunAccepted:
+        """Begin a run that requests the pages of the corpus that are due again. Recorded with who and when.
+
+        Raises `NotFound` if none is due, and what `recheck` does.
+        """
+        self.require(name, caller)
+        run_id = recheck(self._context, name)
+        if run_id is None:
+            raise NotFound(f"no page of corpus {name!r} is due to be looked at again")
+        self._context.ledger.console.record(caller.owner, "recheck", [f"corpus:{name}"], run_id)
+        return RunAccepted(run_id=run_id, status="open", links={"run": f"/v1/runs/{run_id}"})
+
+    def _has(self, name: str, generation: str, caller: Caller) -> None:
+        self.require(name, caller)
+        if generation not in list_generation_names(CorpusLayout(self._context.settings.index_root, name)):
+            raise NotFound(f"corpus {name!r} has no generation {generation[:100]!r}")
+
+    def _generation(self, name: str, generation: str) -> shown.Generation:
+        found = list_generations(self._context.settings.index_root, name)
+        known = next((one for one in found if one.name == generation), None)
+        if known is None:
+            raise NotFound(f"generation {generation} of corpus {name!r} made way for newer ones meanwhile")
+        return _generation(known)
+
+    def _ages(self, name: str, reader: Reader) -> tuple[tuple[shown.AgeGroup, ...], int]:
+        every = reader.listed("by_id") if reader.engine == "local" else reader.all_facts()  # else that reads them all
+        facts = {one.document_id: one.provenance.fetched_at for one in islice(every, DOCUMENTS_AGED)}
+        seen, now = self._context.page_memory.seen_at(name, tuple(facts)), datetime.now(UTC)
+        days = sorted((now - max(at, seen.get(one, at))).total_seconds() / 86_400 for one, at in facts.items())
+        ends = [bisect_right(days, most) for most in AGE_DAYS] + [len(days)]
+        groups = zip((*AGE_DAYS, None), map(sub, ends, [0, *ends]), strict=True)
+        return tuple(shown.AgeGroup(days=most, documents=count) for most, count in groups), len(days)
 
     def delete(self, name: str, caller: Caller, note: str) -> RunAccepted:
         """Begin a run that forgets every document of the corpus; from now on the corpus does not exist. Its open runs
@@ -213,6 +307,12 @@ class CorpusDesk:
         )
 
 
+def _generation(info: GenerationInfo) -> shown.Generation:
+    same = {field: getattr(info, field) for field in ("name", "is_current", "journal_offset", "created_at", "problem")}
+    counts = {"documents": info.document_count, "chunks": info.chunk_count, "bytes": info.size_bytes}
+    return shown.Generation(**same, **counts, sha256=info.id_set_hash)
+
+
 class DocumentDesk:
     """The documents of corpora, as they are served now. Every method raises `Forbidden` for a corpus that the caller
     may not touch, and `NotFound` for a corpus or a document that does not exist."""
@@ -237,6 +337,30 @@ class DocumentDesk:
         found = (self._view(corpus, facts) for facts in listed if is_wanted(facts))
         return list(islice(found, limit))
 
+    def look_through(
+        self,
+        caller: Caller,
+        corpus: str,
+        where: Where | None,
+        text: str | None,
+        order: shown.DocumentOrder,
+        limit: int,
+        after: str | None,
+        most: int,
+    ) -> tuple[list[shown.DocumentView], str | None]:
+        """Do as `some`, but read at most `most` documents; return those found, and the position from which to go on,
+        None at the end."""
+        by, backwards = _ORDERS[order]
+        listed, is_wanted = self._reader(caller, corpus).listed(by, after, backwards=backwards), self._test(where, text)
+        found: list[shown.DocumentView] = []
+        for count, facts in enumerate(listed, 1):
+            if is_wanted(facts):
+                found.append(self._view(corpus, facts))
+            if len(found) == limit or count == most:
+                position = facts.fetch_key if by == "by_fetch" else facts.document_id
+                return found, position if next(listed, None) is not None else None
+        return found, None
+
     def count(self, caller: Caller, corpus: str, where: Where | None, text: str | None) -> shown.DocumentCount:
         """Count the documents that meet the condition; reads every document unless there is none."""
         reader = self._reader(caller, corpus)
@@ -248,6 +372,18 @@ class DocumentDesk:
         """Return one document by its id, URL or path."""
         reader, facts = self._found(caller, corpus, document_id)
         return self._view(corpus, facts).model_copy(update={"chunks": len(reader.chunks(facts.document_id))})
+
+    def text(
+        self, caller: Caller, corpus: str, document_id: str, first: int = 1, last: int | None = None
+    ) -> DocumentText:
+        """Return lines of the document's text. Raises as `read_document_text` does."""
+        caller.may_touch(corpus)
+        readers, settings = self._context.readers, self._context.settings.trust
+        return read_document_text(readers, settings, corpus, document_id, first, last)
+
+    def is_memory(self, corpus: str) -> bool:
+        """Return whether a corpus is an agent's memory, which is shown to few."""
+        return is_memory_corpus(corpus)
 
     def chunks(
         self, caller: Caller, corpus: str, document_id: str, limit: int, after: str | None

@@ -42,6 +42,12 @@ class DeadLetterDesk:
             raise NotFound(f"no dead letter {letter_id}")
         return letter
 
+    def look(self, letter_id: str, caller: Caller) -> values.DeadLetterView:
+        """Return one letter, whole, and record that the caller looked at its payload."""
+        self.one(letter_id, caller)
+        self._context.ledger.console.record(caller.owner, "payload_read", [f"letter:{letter_id}"])
+        return self.one(letter_id, caller)
+
     def edit(self, letter_id: str, payload: bytes, caller: Caller, note: str) -> values.DeadLetterView:
         """Replace a letter's payload. Raises `InvalidInput` if the new one is no event."""
         self.one(letter_id, caller)
@@ -64,7 +70,7 @@ class DeadLetterDesk:
         """Empty many letters; `dry_run` only counts them. Raises `InvalidInput` if the count to confirm is missing."""
         wanted = caller.narrowed(asked.filter)
         if asked.dry_run:
-            return values.Purged(matching=self._letters.count_to_purge(wanted), purged=0)
+            return self._letters.would_purge(wanted)
         if asked.confirm is None:
             raise InvalidInput("confirm", "missing", "send the count that the same request with dry_run gave")
         return self._letters.purge_all(wanted, caller.owner, expected=asked.confirm, note=asked.note)

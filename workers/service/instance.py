@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 
 from sluice.contracts.api import Health, HealthCheck
@@ -27,6 +27,7 @@ from sluice.workers.service.forget import ForgetDesk
 from sluice.workers.service.freshness import published_hash
 from sluice.workers.service.graphs import GraphDesk
 from sluice.workers.service.learning.control import FlagDesk, RolloutDesk, subject_of
+from sluice.workers.service.learning.evidence import EvidenceDesk
 from sluice.workers.service.memories import MemoryDesk
 from sluice.workers.service.quarantine import QuarantineDesk
 from sluice.workers.service.rate_limits import RateLimits
@@ -62,6 +63,7 @@ class Instance:
         self.dead_letters = DeadLetterDesk(self.context)
         self.forget = ForgetDesk(self.context)
         self.quarantine = QuarantineDesk(self.context)
+        self.evidence = EvidenceDesk(self.context)
         self.flags = FlagDesk(self.context)
         self.rollouts = RolloutDesk(self.context)
         self.memory = MemoryDesk(self.context, reads_write=False)
@@ -95,6 +97,12 @@ class Instance:
             yield
         finally:
             self._in_hand.discard((owner, key))
+
+    def warm(self) -> None:
+        """Build what a question needs at the door, so that the first one is accepted as quickly as the second."""
+        with suppress(SluiceError, *BROKER_ERRORS):  # whoever asks is told
+            _ = self.context.profiles, self.context.crawl_limits, self.context.admission, self.context.embedding
+            self.context.transport.ping()
 
     async def close(self) -> None:
         """Close every part that was opened."""

@@ -28,6 +28,7 @@ from sluice.contracts.memory.api import (
     PromptBlock,
     RagStatus,
     Recall,
+    RememberedProject,
     StreamFormat,
 )
 from sluice.contracts.memory.learning import FeatureLearning, LearningSource, LearningState
@@ -79,6 +80,13 @@ class MemoryDesk:
     def of(self, project: str, caller: Caller) -> InstanceMemory:
         """Return the memory of a project as far as the caller may touch it. The project may be unknown yet."""
         return InstanceMemory(self, project, caller)
+
+    def projects(self, caller: Caller, limit: int | None = None, after: str | None = None) -> list[RememberedProject]:
+        """Return projects by name, and of each the features that the caller may see; none without such a feature."""
+        names = (name for name in self.memories.names() if after is None or name > after)
+        found = ((name, self.of(name, caller).features()) for name in names)
+        shown = (RememberedProject(project=name, features=features) for name, features in found if features)
+        return list(islice(shown, limit))
 
     def lag(self, project: str, feature: str) -> IndexLag:
         """Measure what the index lacks of one feature."""

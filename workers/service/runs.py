@@ -192,6 +192,10 @@ class GateProfile(Value):
     search: float
     full_loop: float
     skip: float
+    weights: dict[str, float]
+    """The weight of each feature."""
+    is_former: bool = False
+    """Whether it is the version before, which decides while the flag `gate_weights` is off."""
 
 
 def read_trace(context: Context, run_id: str, caller: Caller) -> Timeline:
@@ -259,10 +263,19 @@ def explain_run(context: Context, run_id: str) -> Explanation:
 
 
 def list_profiles(context: Context) -> list[GateProfile]:
-    """Return the profiles of the gate, by name."""
+    """Return the profiles of the gate, by name; then the version before of each that has one."""
+    every = [(one, False) for one in context.profiles.values()]
+    every += [(one, True) for one in context.former_profiles.values()]
     return [
-        GateProfile(name=one.name, version=one.version, config_hash=one.config_hash, **one.thresholds.model_dump())
-        for one in context.profiles.values()
+        GateProfile(
+            name=one.name,
+            version=one.version,
+            config_hash=one.config_hash,
+            **one.thresholds.model_dump(),
+            weights=one.weights.model_dump(exclude_none=True),
+            is_former=is_former,
+        )
+        for one, is_former in every
     ]
 
 

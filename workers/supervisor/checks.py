@@ -1,14 +1,9 @@
 """Checks that a supervisor makes: its lock on the data directory, the port, the instance's health, the memory of
-processes, whether the reconciler ticks, and which processes outlived their parents.
-
-A table of the running instance's processes is kept on disk, for commands and for the supervisor that follows a killed
-one, which kills the orphans.
-"""
+processes, whether the reconciler ticks, and which processes outlived their parents."""
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import socket
 import time
@@ -16,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any
 
 import structlog
 from sqlalchemy import select
@@ -139,64 +133,6 @@ def reconciler_is_late(settings: Settings, age_seconds: float) -> bool:
 def broker_is_silent(settings: Settings, _age_seconds: float) -> bool:
     """Return whether the embedded broker answers no ping."""
     return not answers(settings.broker_location, PING_SECONDS)
-
-
-TABLE = "processes.json"
-"""File of process ids by name."""
-_STARTED = "processes.started.json"
-"""File of their start times, in clock ticks since boot: tells a process from a later one with the same id."""
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
-
-class ProcessTable:
-    """The table of one data directory."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self._table = data_dir / TABLE
-        self._started = data_dir / _STARTED
-
-    def write(self, processes: Mapping[str, int]) -> None:
-        """Replace the table."""
-        found = {pid: facts_of(pid) for pid in processes.values()}
-        started = {str(pid): facts.started for pid, facts in found.items() if facts}
-        _replace_table(self._started, {"boot": _boot_id(), "started": started})
-        _replace_table(self._table, processes)
-
-    def living(self) -> dict[str, int]:
-        """Return the processes of the table that still run: the same ones, not later ones with their ids."""
-        processes, started = _read_table(self._table), _read_table(self._started)
-        if started.get("boot") != _boot_id():
-            return {}
-        then = started.get("started", {})
-        found = {name: facts_of(pid) for name, pid in processes.items()}
-        living = {name: facts for name, facts in found.items() if facts and facts.lives}
-        return {name: facts.pid for name, facts in living.items() if facts.started == then.get(str(facts.pid))}
-
-    def remove(self) -> None:
-        """Delete the table, when no process runs any more."""
-        self._table.unlink(missing_ok=True)
-        self._started.unlink(missing_ok=True)
-
-
-def _replace_table(path: Path, content: object) -> None:
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(content, indent=1))
-    partial.rename(path)
-
-
-def _read_table(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _boot_id() -> str:
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return ""
 
 
 GONE_SECONDS = 2.0

@@ -24,7 +24,10 @@ from functools import cache
 from importlib.resources import files
 
 from sluice.contracts.errors import SluiceError
+from sluice.gate.profile import load_profiles
 from sluice.ingest.embed.tokens import shared_tokenizer
+from sluice.otel.log_files import VARIABLE
+from sluice.otel.logs import redact_text
 from sluice.otel.settings import disable_library_telemetry
 from sluice.otel.start import detected_resource
 from sluice.workers.processes import kernel
@@ -120,7 +123,7 @@ def _be_child(
         signal.pthread_sigmask(signal.SIG_UNBLOCK, kernel.ENDING_SIGNALS)
         code = _exit_code(run)
     except BaseException:  # noqa: BLE001 - the child must not go on as its parent
-        traceback.print_exc()
+        sys.stderr.write(redact_text(traceback.format_exc()))
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -133,7 +136,7 @@ def _exit_code(run: Callable[[], object]) -> int:
     except SystemExit as ending:
         return ending.code if isinstance(ending.code, int) else int(ending.code is not None)
     except SluiceError as error:
-        sys.stderr.write(f"error {error}\n")
+        sys.stderr.write(f"error {redact_text(str(error))}\n")
         return 1
     return 0
 
@@ -224,12 +227,12 @@ class Child:
 
         It leads a process group of its own, so that Ctrl-C reaches the supervisor alone, which stops the others in
         order. A command line runs in `environment`; a fork has the supervisor's environment, is told which stages are
-        resized, and closes `close`.
+        resized and its log file, and closes `close`.
         """
         ear, mouth = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             if callable(self.program):
-                told = {name: environment[name] for name in (SCALED_HERE,) if name in environment}
+                told = {name: environment[name] for name in (SCALED_HERE, VARIABLE) if name in environment}
                 self.process = self._fork(self.program, told, output, mouth, (*close, ear))
             else:
                 self.process = subprocess.Popen(  # noqa: S603 - our own command line
@@ -325,6 +328,8 @@ def preload(settings: Settings) -> None:
         importlib.import_module(module)
     shared_tokenizer()
     detected_resource()
+    with suppress(SluiceError):  # the process that needs them says what is wrong with them
+        load_profiles(settings.gate.profiles_dir)
     gc.enable()
     gc.collect()
     kernel.return_free_memory()

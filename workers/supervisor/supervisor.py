@@ -36,7 +36,9 @@ from sluice.contracts.event import QUEUES, Queue
 from sluice.ledger.database import Database
 from sluice.ledger.overview import PoolSizes
 from sluice.ledger.schema.migrate import migrate
+from sluice.otel.log_files import VARIABLE, Tail, opened, parsed, rotate
 from sluice.otel.metrics import forget_process
+from sluice.otel.story import is_of_the_story, story_of
 from sluice.workers.broker.celery_app import processes_of, resized, threads_of, told_sizes
 from sluice.workers.broker.embedded import broker_command, prepare_broker
 from sluice.workers.broker.transport import BROKER_ERRORS, Transport
@@ -50,6 +52,7 @@ from sluice.workers.setting_names import SCALED_HERE
 from sluice.workers.settings import Settings, environment_of
 from sluice.workers.supervisor import checks
 from sluice.workers.supervisor.child import FIRST_PAUSE_SECONDS, Child, Program, command_of
+from sluice.workers.supervisor.process_table import ProcessTable
 from sluice.workers.supervisor.task_queue import SignalInbox, TaskQueue
 
 log = structlog.get_logger(__name__)
@@ -71,6 +74,8 @@ LATE = 3
 BROKER_SILENT_SECONDS = 20.0
 """Longest time without an answer of the embedded broker, which takes milliseconds: four pings in a row. A stopped one
 keeps its port, and answers nothing."""
+MOST_LINES_A_TICK = 20
+"""Lines that are shown of what was logged within a tick: two hundred a second, more than anybody can read."""
 MOST_PASSED_SECONDS = 1.0
 """Most that one tick adds to a process's silence: time in which the supervisor itself was stopped must not count."""
 
@@ -97,9 +102,10 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         self.signals = SignalInbox()
+        self._tail = Tail(self.log_dir) if self.log_dir else None
         self.pools = PoolsFile(self.settings.data_dir)
         self.instance_lock = checks.InstanceLock(self.settings.data_dir)
-        self._table = checks.ProcessTable(self.settings.data_dir)
+        self._table = ProcessTable(self.settings.data_dir)
         self.task_queue = TaskQueue("sluice-task", self._inherited)
         self._health = TaskQueue("sluice-health", self._inherited)
         self.pings = TaskQueue("sluice-ping", self._inherited)
@@ -124,6 +130,8 @@ class Supervisor:
             self.prepare()
             self.signals.open()
             adopt_orphans()
+            if self._tail:
+                self._tail.skip()
             self._start_broker()
             names = [worker_name(name.rsplit("-", 1)[0], process_id) for name, process_id in left_behind.items()]
             if names:
@@ -215,14 +223,16 @@ class Supervisor:
 
     def start(self, child: Child) -> None:
         """Start the process, its output in its log file, and store its process id in the table."""
-        output = None
+        output, environment = None, dict(os.environ)
         if self.log_dir is not None:
+            path = self.log_dir / f"{child.name}.log"
             self.log_dir.mkdir(parents=True, exist_ok=True)
-            output = os.open(self.log_dir / f"{child.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            rotate(path)  # of a process that knows nothing of our files, such as the broker
+            output, environment[VARIABLE] = opened(path), str(path)
         try:
             scaled = ",".join(stage for stage in QUEUES if stage not in self.without)
             settings = child.settings or self.settings
-            environment = {**os.environ, **environment_of(settings), SCALED_HERE: scaled}
+            environment |= {**environment_of(settings), SCALED_HERE: scaled}
             child.start(environment, output, self._inherited())
         finally:
             if output is not None:
@@ -275,6 +285,7 @@ class Supervisor:
             passed_seconds, looked_at = min(now - looked_at, MOST_PASSED_SECONDS), now
             for child in tuple(self.children):
                 self.look_after(child, passed_seconds)
+            self.tell_story()
             if ticks % TIDY_TICKS == 0:
                 if self.pools.is_changed():
                     log.info("pools_resized", asked=self.pools.asked)
@@ -285,6 +296,17 @@ class Supervisor:
                 self.weigh_workers()
                 self._examine(BROKER, checks.broker_is_silent, BROKER_SILENT_SECONDS, self.pings)
                 self.examine_reconciler()
+
+    def tell_story(self) -> None:
+        """Show what the processes have logged since the last look: a line for each event, and what is unusual."""
+        if self._tail is None:
+            return
+        told = (parsed(line.text) for line in self._tail.lines())
+        story = [story_of(one) for one in told if one and is_of_the_story(one)]
+        for line in story[:MOST_LINES_A_TICK]:
+            self.tell(line)
+        if left_out := len(story) - MOST_LINES_A_TICK:
+            self.tell(f"… and {left_out} more: see `sluice logs`") if left_out > 0 else None
 
     def look_after(self, child: Child, passed_seconds: float) -> None:
         """Listen to the process and do what is due: kill it, record its death, start it again."""

@@ -20,6 +20,7 @@ from sluice.ingest.http.fetch import Fetcher
 from sluice.ingest.politeness.hosts import HostMemory, HostStats
 from sluice.ingest.politeness.rate_limit import HostRateLimit, RateLimitStore
 from sluice.ingest.politeness.robots import BrokerRobotsStore, RobotsCache
+from sluice.ingest.url import host_of
 from sluice.ledger.known_pages import PageMemory
 from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.observers import count_circuit_opened, utc_now
@@ -61,9 +62,12 @@ def build_crawler(
     elif crawl.render != "never":
         browser = Browser(crawl, check_cancelled=check_cancelled, hidden=private_folders(settings))
         closing.callback(browser.close)
-    breakers = HostBreakers(
-        host_rule(crawl.breaker_reset_seconds), clock=time.monotonic, on_open=lambda: count_circuit_opened("host")
-    )
+
+    def on_open(origin: str) -> None:
+        count_circuit_opened("host")
+        hosts.circuit_opened(host_of(origin), utc_now())
+
+    breakers = HostBreakers(host_rule(crawl.breaker_reset_seconds), clock=time.monotonic, on_open=on_open)
     crawl_context = CrawlContext(
         settings=crawl,
         egress=egress,

@@ -10,6 +10,7 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any, TypeVar
 
 from sluice.contracts.event import Event
@@ -45,10 +46,18 @@ def with_dependencies(handler: Callable[..., Result]) -> Callable[[Event, Any], 
     """
     needed, names = dependencies(handler), handler.__globals__
 
+    @wraps(handler)
     def handle(event: Event, context: Any) -> Result:
         return handler(event, *(_given(name, kind, names, context) for name, kind in needed.items()))
 
     return handle
+
+
+def build(handler: Callable[[Event, Any], object], context: Any) -> None:
+    """Build what a handler of `with_dependencies` needs, before its first event. Raises as the handler would."""
+    own: Any = inspect.unwrap(handler)
+    for name, kind in dependencies(own).items():
+        _given(name, kind, own.__globals__, context)
 
 
 def _given(name: str, annotation: object, names: Mapping[str, Any], context: Any) -> object:

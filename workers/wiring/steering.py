@@ -128,7 +128,7 @@ class Doubts:
 
 
 def _doubted_pages(marks: Sequence[PassageMark]) -> dict[str, float]:
-    bad = [one for one in marks if one.url and one.reason in ("wrong", "harmful")]
+    bad = [one for one in marks if one.url and one.reason in ("wrong", "harmful", "attack")]
     by_url = weigh_marks(one._replace(chunk_id=one.url or "") for one in bad)
     of_host = defaultdict[str, list[float]](list)
     for url, doubt in by_url.items():

@@ -3,6 +3,18 @@
 (() => {
   "use strict";
 
+  // No request without the page's nonce on its element, whatever attribute began it: hx-csp looks at the elements of
+  // htmx itself alone, and a stream begins by an attribute of its extension.
+  const nonce = document.currentScript.nonce;
+  htmx.registerExtension("nonce-gate", {
+    htmx_config_request: (element, detail) => {
+      if (nonce && element.getAttribute("hx-nonce") === nonce) return;
+      console.error("console: a request without the page's nonce was not sent", element);
+      detail.cancelled = true;
+      return false;
+    },
+  });
+
   const ready = (begin) => (document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", begin) : begin());
 
   // An action that asks first: before htmx sends it, and before the browser does.
@@ -27,6 +39,13 @@
     }
   });
 
+  // Figures without a stream are greyed; who is signed out meanwhile, or looks at what is gone, gets the page anew.
+  document.addEventListener("htmx:sse:error", (event) => {
+    event.target.classList.add("stale");
+    if ([401, 403, 404].includes(event.detail.status)) location.reload();
+  });
+  document.addEventListener("htmx:sse:after:connection", (event) => event.target.classList.remove("stale"));
+
   // "(3 min ago)" goes on while the page stands.
   const steps = [
     [86400, "d"],
@@ -50,6 +69,11 @@
     const button = event.target.closest?.("button[data-copy]");
     const source = button && document.getElementById(button.dataset.copy);
     if (!source) return;
+    if (!navigator.clipboard) {
+      // Only secure addresses have one: the text is chosen, and copied by hand.
+      getSelection().selectAllChildren(source);
+      return;
+    }
     await navigator.clipboard.writeText(source.textContent.trim());
     const words = button.textContent;
     button.textContent = "Copied";

@@ -66,10 +66,11 @@ class Operations:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         q: str | None = None,
+        retrying: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> models.Page[models.RunSummary]:
-        """List runs, the newest first. `q` is text in the question."""
+        """List runs, the newest first. `q`: words of the question, or an id; `retrying`: with work that failed."""
 
     @request("GET /v1/runs/{run_id}")
     def run(self, run_id: str) -> models.RunView:
@@ -717,6 +718,10 @@ class Operations:
     def stages(self) -> models.Page[models.StageView]:
         """List the stages: the work waiting in each, and which are paused. Needs an operator of all corpora."""
 
+    @request("GET /v1/stages/figures")
+    def stage_figures(self, hours: int = 1) -> models.Page[models.StageFigures]:
+        """Return throughput, waits and failures of each stage. Needs an operator of all corpora."""
+
     @request("POST /v1/stages/{stage}/pause", is_repeatable=True)
     def pause_stage(self, stage: str, why: str) -> models.Page[models.StageView]:
         """Stop handing out work of a stage. Needs an operator of all corpora."""
@@ -737,6 +742,58 @@ class Operations:
     @request("GET /v1/hosts")
     def hosts(self, days: int = 1, limit: int = 100) -> models.Page[models.HostView]:
         """List the crawl's requests to each host, the most requested first. Needs an operator of all corpora."""
+
+    @request("GET /v1/hosts/{host}")
+    def host(self, host: str, days: int = 1, url: str | None = None) -> models.HostState:
+        """Return what the crawl did to one host, how it stands, and what its robots.txt says of `url`."""
+
+    @request("POST /v1/hosts/{host}/rest", is_repeatable=True)
+    def rest_host(self, host: str, seconds: float, note: str = "") -> models.HostState:
+        """Send no request to a host for a while; 0 seconds ends that. Needs an operator of all corpora."""
+
+    @request("POST /v1/crawl/explain", patience_seconds=SITE_SECONDS)
+    def explain_crawl(self, url: str, corpus: str = "default") -> models.ExplainedCrawl:
+        """Fetch one page and return each decision about it; nothing is recorded. Needs an operator."""
+
+    @request("GET /v1/config")
+    def config(self) -> models.Page[models.SettingView]:
+        """List every setting of the server, and where its value comes from. Needs an operator of all corpora."""
+
+    @request("GET /v1/actions")
+    def actions(
+        self,
+        operator: str | None = None,
+        action: str | None = None,
+        subject: str | None = None,
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> models.Page[models.RecordedAction]:
+        """List what operators did, the latest first. Needs an operator of all corpora."""
+
+    @request("GET /v1/corpora/{corpus}/state")
+    def corpus_state(self, corpus: str) -> models.CorpusState:
+        """Return a corpus's generations, lags, ages of documents, and how much is held back."""
+
+    @request("POST /v1/corpora/{corpus}/generations/{generation}/verify", patience_seconds=PROOF_SECONDS)
+    def verify_generation(self, corpus: str, generation: str) -> models.Generation:
+        """Read every file of a generation and compare it with its hash. Needs an operator."""
+
+    @request("POST /v1/corpora/{corpus}/generations/{generation}/serve", patience_seconds=PROOF_SECONDS)
+    def serve_generation(self, corpus: str, generation: str, note: str = "") -> models.Generation:
+        """Serve another generation, until there are new records to publish. Needs an operator."""
+
+    @request("POST /v1/corpora/{corpus}/recheck")
+    def recheck(self, corpus: str) -> models.RunAccepted:
+        """Request the pages that are due again. Needs an operator."""
+
+    @request("GET /v1/memory/projects")
+    def memory_projects(self, *, limit: int = 100, cursor: str | None = None) -> models.Page[models.RememberedProject]:
+        """List the projects that have a memory, with the features that the key may touch."""
+
+    @request("GET /v1/evaluation/hours")
+    def plans_by_hour(self, hours: int = 24) -> models.Page[models.PlanHour]:
+        """Count the decisions of each hour by plan. Needs an operator of all corpora."""
 
     @request("GET /v1/runs/{run_id}/trace")
     def trace(self, run_id: str) -> models.Timeline:

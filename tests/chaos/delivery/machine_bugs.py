@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, select, update
 
 from sluice.contracts.event import Done, Event, Queue
 from sluice.contracts.index import AnswerDirected
-from sluice.ledger.events import claims, finish, outbox, reservations, stages
+from sluice.ledger.events import attempts, claims, finish, outbox, reservations, stages
 from sluice.ledger.events import settle as settling
 from sluice.ledger.events.outbox import Entry, WakeUp, write
 from sluice.ledger.ledger import Claim, Ledger, Settled
@@ -99,6 +99,7 @@ def _hand_out_what_is_claimed() -> AbstractContextManager[Any]:
     line = (events.c.priority, events.c.turn, events.c.seq)
     first = select(events.c.seq).where(*in_hand_too).order_by(*line).limit(1).scalar_subquery()
     taken = {"status": "claimed", "worker": bindparam("by_worker"), "due_at": bindparam("until")}
+    taken |= {"ready_at": events.c.due_at, "claimed_at": bindparam("moment"), "claimed_by": bindparam("by_worker")}
     counted = {"epoch": events.c.epoch + 1, "deliveries": events.c.deliveries + 1}
     claim = update(events).where(events.c.seq == first, claims._RUNNING).values(**taken, **counted).returning(*events.c)
     return patch.object(claims, "_CLAIM", claim)
@@ -128,6 +129,10 @@ def _keep_what_the_cancelled_reserved() -> AbstractContextManager[Any]:
             pass
 
     return patch.object(finish, "Balance", Keeping)
+
+
+def _count_no_failed_event() -> AbstractContextManager[Any]:
+    return patch.object(attempts, "count_retrying", lambda *_: None)
 
 
 def _free_reservations_on_the_wrong_day() -> AbstractContextManager[Any]:
@@ -239,6 +244,7 @@ BUGS: dict[str, Bug] = {
     "dedupe keys are forgotten": _forget_dedupe_keys,
     "what cancelled events reserved stays reserved": _keep_what_the_cancelled_reserved,
     "reservations are freed on the wrong day": _free_reservations_on_the_wrong_day,
+    "a run does not count what failed": _count_no_failed_event,
     "the day's ceiling does not count": _pass_the_ceiling_of_the_day,
     "a run closes while a retry waits": _close_while_retries_wait,
     "a run is answered at its deadline and again when it closes": _answer_again_after_the_deadline,

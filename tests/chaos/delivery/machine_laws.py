@@ -420,6 +420,8 @@ def _judge_run(state: State, run_id: str) -> None:
     demand(run.answer_due_at == due, "a deadline stands until an answer is directed", run)
     demand(run.settled_events == standing["settled"], "a run counts what was settled", run, standing)
     demand(run.dead_letters == standing["dead"], "a run counts its dead letters", run, standing)
+    failed = sum(row.attempts + row.deaths > 0 for row in open_rows)
+    demand(run.retrying == failed, "a run counts its open events that failed", run, failed)
     keys = Counter(row.dedupe_key for row in rows if row.dedupe_key is not None)
     demand(not keys or max(keys.values()) == 1, "a dedupe key is taken once in a run", keys)
     held = added(row.reserve for row in rows if row.holds)

@@ -88,6 +88,7 @@ class RunRow(NamedTuple):
     settled_events: int
     dead_letters: int
     journal_offset: int | None
+    retrying: int
 
 
 class LetterRow(NamedTuple):

@@ -19,7 +19,8 @@ SENT = [Sent(RUN, "documents", CORPUS, ("d1",))]
 
 def row(kind: str, name: str, cause: str | None = None, **facts: Any) -> Row:
     payload = json.dumps({"cause_id": cause, "body": facts.pop("body", {})})
-    return {"id": name, "kind": kind, "status": "settled", "due_at": None, "worker": None, "payload": payload} | facts
+    tried = {"attempts": 0, "deaths": 0, "due_at": None, "worker": None}
+    return {"id": name, "kind": kind, "status": "settled", "payload": payload} | tried | facts
 
 
 def story() -> list[Row]:
@@ -33,7 +34,7 @@ def story() -> list[Row]:
 
 
 def truth(events: list[Row] | None = None, corpus: CorpusTruth | None = None, **run: Any) -> Truth:
-    facts = {"status": "finished", "settled_events": 4, "dead_letters": 0, "reserved_pages": 0} | run
+    facts = {"status": "finished", "settled_events": 4, "dead_letters": 0, "reserved_pages": 0, "retrying": 0} | run
     found = CorpusTruth(Counter(d1=1), Counter(), Counter(d1=1), Counter(c1=1))
     return Truth({RUN: facts}, {RUN: events or story()}, {RUN: []}, {CORPUS: corpus or found})
 

@@ -1,7 +1,6 @@
-"""Traces: each run's spans, by parents and links together, are one connected graph, whatever was killed meanwhile.
+"""Traces: each run's spans are one trace, or traces that links connect, whatever was killed meanwhile.
 
-A span is lost when its process is killed before it was exported. Whoever names it as its parent shows that it existed,
-so it counts as a place in the graph; what it alone knew, its own parent, is gone, and a link has to connect.
+A span is lost when its process is killed before it was exported: those below it keep its trace, if not its place.
 """
 
 from __future__ import annotations
@@ -24,9 +23,6 @@ EXPORTED_SECONDS = 10.0
 """What the last spans may take to reach the store; they go in batches, several a second."""
 SECONDS_PER_CHILD = 1.5
 _SETTLED = "SELECT id, run_id FROM events WHERE status = 'settled' AND queue IS NOT NULL"
-
-Place = tuple[str, str]
-"""A span by its trace's and its own id."""
 
 
 def traces_under_kills(folder: Path, seed: int, kills: int = 50, events: int = 1_500) -> list[Result]:
@@ -87,22 +83,18 @@ def in_pieces(store: SpanStore, work: Work) -> list[str]:
 
 
 def pieces(spans: Iterable[StoredSpan]) -> int:
-    """In how many pieces the graph of parents and links is; a span that is only named is a place in it too."""
-    above: dict[Place, Place] = {}
+    """Count the groups of traces that no link connects."""
+    above: dict[str, str] = {}
 
-    def top(place: Place) -> Place:
-        while (over := above.setdefault(place, place)) != place:
-            place = over
-        return place
+    def top(trace_id: str) -> str:
+        while (over := above.setdefault(trace_id, trace_id)) != trace_id:
+            trace_id = over
+        return trace_id
 
     for span in spans:
-        place = (span.trace_id, span.span_id)
-        named = [(link.trace_id, link.span_id) for link in span.links]
-        if span.parent_id:
-            named.append((span.trace_id, span.parent_id))
-        for other in [place, *named]:
-            above[top(other)] = top(place)
-    return len({top(place) for place in list(above)})
+        for other in (span.trace_id, *(link.trace_id for link in span.links)):
+            above[top(other)] = top(span.trace_id)
+    return len({top(trace_id) for trace_id in list(above)})
 
 
 def _without_span(store: SpanStore, handled: Sequence[Row]) -> list[str]:

@@ -173,6 +173,9 @@ def _miscounted_runs(truth: Truth) -> Iterator[str]:
             rows = sum(row["status"] == status for row in truth.events[run_id])
             if run[column] != rows:
                 yield f"run {run_id} counts {run[column]} {column} and has {rows}"
+        failed = sum(row["due_at"] is not None and row["attempts"] + row["deaths"] > 0 for row in truth.events[run_id])
+        if run["retrying"] != failed:
+            yield f"run {run_id} counts {run['retrying']} open events that failed and has {failed}"
 
 
 def _doubled_in_index(truth: Truth, sent: Sequence[Sent]) -> Iterator[str]:

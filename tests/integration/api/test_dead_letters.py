@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from sluice.contracts.event import DeadLetter, Event, Next, encode, new_run_id
+from sluice.contracts.event import DeadLetter, Done, Event, Next, encode, new_run_id
 from sluice.contracts.ingest import CrawlDirected
+from sluice.ledger.audit import actions_on
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 from sluice.workers.service.callers import ApiKeys
 
@@ -91,10 +92,15 @@ def test_many_are_purged_after_a_dry_run_whose_count_is_confirmed(http: TestClie
     for _ in range(3):
         ledger.dead_letters.park_raw(b"?", "crawl", "malformed")
     body = {"filter": {"reason": "malformed"}}
-    assert ok(http.post(f"{LETTERS}/purge", json={**body, "dry_run": True})) == {"matching": 3, "purged": 0}
+    counted = ok(http.post(f"{LETTERS}/purge", json={**body, "dry_run": True}))
+    assert (counted["matching"], counted["purged"]) == (3, 0)
+    ledger.dead_letters.park_raw(b"?", "crawl", "malformed")
+    younger = {"filter": {**body["filter"], "up_to": counted["up_to"]}, "dry_run": True}
+    assert ok(http.post(f"{LETTERS}/purge", json=younger))["matching"] == 3, "the mark leaves out what is younger"
+    assert len(ok(http.get(LETTERS, params=younger["filter"]))) == 3
     problem(http.post(f"{LETTERS}/purge", json=body), 422, "confirm")
-    assert "3 dead letters match" in problem(http.post(f"{LETTERS}/purge", json={**body, "confirm": 2}), 409)
-    assert ok(http.post(f"{LETTERS}/purge", json={**body, "confirm": 3})) == {"matching": 3, "purged": 3}
+    assert "4 dead letters match" in problem(http.post(f"{LETTERS}/purge", json={**body, "confirm": 3}), 409)
+    assert ok(http.post(f"{LETTERS}/purge", json={**body, "confirm": 4})) == {"matching": 4, "purged": 4}
     problem(http.post(f"{LETTERS}/purge", json={"confirm": 0}), 422, "filter")
 
 
@@ -118,6 +124,43 @@ def test_a_bulk_replay_is_tried_dry_begun_paused_resumed_and_aborted(http: TestC
     problem(http.get(f"{REPLAYS}/replay_none"), 404)
     problem(http.post(REPLAYS, json={**body, "per_second": 1e9}), 422, "per_second")
     problem(http.post(REPLAYS, json={"filter": {"status": "purged"}}), 422, "filter.status")
+
+
+def test_a_bulk_replay_that_confirms_a_count_is_refused_once_it_is_wrong(http: TestClient, ledger: Ledger) -> None:
+    for _ in range(3):
+        parked(ledger)
+    counted = ok(http.post(REPLAYS, json={"filter": {}, "dry_run": True}))
+    _, younger = parked(ledger)
+    assert "4 dead letters match" in problem(http.post(REPLAYS, json={"filter": {}, "confirm": 3}), 409)
+    marked = {"filter": {"up_to": counted["up_to"]}, "confirm": 3}
+    ledger.dead_letters.purge(ledger.dead_letters.list()[-1].id, "ann")
+    assert "2 dead letters match" in problem(http.post(REPLAYS, json=marked), 409)
+    begun = ok(http.post(REPLAYS, json={**marked, "confirm": 2}), 202)
+    assert (begun["total"], begun["abort_above"], begun["judged_from"]) == (2, 0.2, 20)
+    ledger.replays.advance(ledger.clock() + 10.0)
+    [left] = ok(http.get(LETTERS))
+    assert left["id"] == younger
+    assert len(ok(http.get(LETTERS, params={"replay_id": begun["id"], "status": "replayed"}))) == 2
+    problem(http.get(LETTERS, params={"up_to": "yesterday"}), 422, "up_to")
+
+
+def test_a_letter_tells_its_attempts_and_the_like_that_passed_and_records_who_looked(
+    http: TestClient, ledger: Ledger
+) -> None:
+    passed, letter_id = parked(ledger), parked(ledger)[1]
+    ledger.dead_letters.replay(passed[1], "ann")
+    claim = ledger.claim_next("crawl", "w2", 10.0)
+    assert isinstance(claim, Claim)
+    ledger.settle(claim, Done())
+    whole = ok(http.get(f"{LETTERS}/{letter_id}"))
+    assert [(x["epoch"], x["worker"], x["ending"]) for x in whole["tries"]] == [(1, "w1", "parked")]
+    assert (whole["passed"]["event_id"], whole["passed"]["run_id"]) == (passed[0].id, passed[0].run_id)
+    with ledger.database.reading() as connection:
+        assert [(x.operator, x.action) for x in actions_on(connection, f"letter:{letter_id}")] == [
+            ("local", "payload_read")
+        ]
+    [group] = ok(http.get(f"{LETTERS}/groups"))
+    assert (sum(group["by_hour"]), len(group["by_hour"]), len(group["code_versions"])) == (1, 24, 1)
 
 
 def test_a_key_of_one_corpus_sees_and_touches_only_its_letters(http: TestClient, ledger: Ledger) -> None:

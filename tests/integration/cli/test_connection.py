@@ -117,15 +117,18 @@ def test_another_instance_is_asked_by_its_url_with_a_key_of_its_own_and_never_wi
     assert sluice("--url", url, "runs").exit_code == 0
 
 
-def test_a_damaged_span_store_is_told_as_such(sluice: Sluice, valkey: Valkey) -> None:
+def test_a_damaged_span_store_takes_nothing_from_a_run_and_is_told_where_a_trace_is_named(
+    sluice: Sluice, valkey: Valkey
+) -> None:
     with Ledger(valkey.settings.ledger_location) as ledger:
         event = Event.of(CrawlDirected(url="https://example.org/1"), run_id="run_1", corpus="docs")
         run = NewRun(run_id="run_1", kind="crawl", corpus="docs", request_sha256="0" * 64)
         ledger.create_run(run, [(event, Next(event.body))])
     (valkey.settings.data_dir / "spans.sqlite").write_bytes(b"no database" * 1_000)
-    result = sluice("trace", "run_1")
+    assert "so far = " in sluice("trace", "run_1").stdout
+    result = sluice("trace", "0" * 32)
     assert result.exit_code == 1
-    assert "spans.sqlite cannot be read" in result.stderr.replace("\n", "")
+    assert "the span store cannot be read" in result.stderr.replace("\n", "")
 
 
 def test_profiles_are_listed_with_hash_and_thresholds(sluice: Sluice) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sluice.contracts.api import GateRequest
-from sluice.contracts.errors import PolicyRefused
+from sluice.contracts.errors import InvalidInput, PolicyRefused
 from sluice.contracts.event import Event
 from sluice.contracts.gate import CoverageProbed, GateDecided, GateRequested
 from sluice.contracts.index import AnswerReady
@@ -19,11 +20,15 @@ from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.gate.decide import explain
 from sluice.gate.profile import Profile
+from sluice.otel.metrics import FLAG_SHARE
+from sluice.workers.processes.watches.gate import ShareWatch
 from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.learning.control import FlagDesk
+from sluice.workers.service.learning.evaluation import evaluate
 from sluice.workers.steps.retrieve import Retriever
 from sluice.workers.wiring.inject import assemble
 from tests.support.in_process import Instance, MakeInstance
+from tests.support.metric import value_of
 from tests.support.rerank_endpoint import Endpoint
 from tests.support.site import Site
 
@@ -263,3 +268,38 @@ def test_a_change_is_announced_to_those_who_follow(
     monkeypatch.setattr(instance.context.transport, "announce", told.extend)
     change(instance, "memory", "on")
     assert [event.kind for event in told] == ["FlagChanged", "RunFinished"]
+
+
+def test_a_share_of_the_runs_has_a_flag_and_both_arms_are_compared(make_instance: MakeInstance, site: Site) -> None:
+    instance = make_instance(**web(site))
+    FlagDesk(instance.context).change("hybrid", "on", OWN_MACHINE, "half of the traffic", 0.5)
+    instance.context.flags.states()
+    runs = [asks(instance, Plan.RETRIEVE) for _ in range(12)]
+    instance.works("query", "gate", "query")
+    off = {run_id: control.flags_off if (control := decision(instance, run_id).control) else () for run_id in runs}
+    assert off == {run_id: instance.context.flags.switched_off(run_id) for run_id in runs}, "drawn by its id"
+    assert {("hybrid",), ()} == set(off.values())
+    for run_id in runs:
+        assert recomputed(instance, run_id).model_dump_json() == decision(instance, run_id).model_dump_json()
+    ShareWatch(instance.context).look()
+    shown = {
+        (arm, figure): value_of(FLAG_SHARE, flag="hybrid", arm=arm, figure=figure)
+        for arm in ("with", "without")
+        for figure in ("runs", "judged")
+    }
+    without = list(off.values()).count(("hybrid",))
+    assert shown == {
+        ("with", "runs"): 12 - without,
+        ("without", "runs"): without,
+        ("with", "judged"): 0,
+        ("without", "judged"): 0,
+    }
+    found = evaluate(instance.context.ledger, datetime(2000, 1, 1, tzinfo=UTC), datetime.now(UTC), "flags")
+    assert {row.flags: row.summary.runs for row in found.rows} == {"": 12 - without, "hybrid": without}
+    change(instance, "hybrid", "on")
+    assert instance.context.flags.switched_off(runs[0]) == ()
+
+
+def test_only_flags_of_retrieval_have_shares(make_instance: MakeInstance) -> None:
+    with pytest.raises(InvalidInput, match="search is on for all runs or for none"):
+        FlagDesk(make_instance().context).change("search", "on", OWN_MACHINE, "", 0.5)

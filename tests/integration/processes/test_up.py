@@ -37,8 +37,9 @@ from sluice.workers.runtime.pools import PoolsWatch
 from sluice.workers.settings import DeliverySettings, PoolSettings, Settings
 from sluice.workers.supervisor import checks
 from sluice.workers.supervisor import supervisor as up
-from sluice.workers.supervisor.checks import InstanceLock, ProcessTable, require_free_port
+from sluice.workers.supervisor.checks import InstanceLock, require_free_port
 from sluice.workers.supervisor.child import Child, fork
+from sluice.workers.supervisor.process_table import ProcessTable
 from sluice.workers.supervisor.supervisor import Supervisor
 from tests.support.instance import Instance
 from tests.support.ledger_story import page

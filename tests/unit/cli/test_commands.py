@@ -209,7 +209,8 @@ def test_config_shows_where_each_value_comes_from_and_no_key(
     monkeypatch.setenv("SLUICE_SEARCH__QUOTA_PER_DAY", "5")
     shown = {row["setting"]: row for row in value(sluice("config", "--json"))}
     assert shown.keys() == names_of(Settings)
-    assert shown["crawl.max_pages"] == {"setting": "crawl.max_pages", "value": 3, "from": str(tmp_path / "sluice.toml")}
+    place = {"from": str(tmp_path / "sluice.toml"), "line": 2}
+    assert shown["crawl.max_pages"] == {"setting": "crawl.max_pages", "value": 3, **place}
     assert (shown["search.quota_per_day"]["value"], shown["search.quota_per_day"]["from"]) == (
         5,
         "SLUICE_SEARCH__QUOTA_PER_DAY",

@@ -25,12 +25,15 @@ from sluice.contracts.ingest import CrawlDirected
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Claim, Ledger
 from sluice.ledger.runs import NewRun
+from sluice.ledger.schema import run_words
 from sluice.ledger.schema.migrate import INITIAL_VERSION, STEPS, Migration, install, look, migrate, schema_version
 from sluice.ledger.schema.tables import metadata
 from tests.support.old_ledger import LATER_VERSION, NOW, fill, install_initial_version, old_ledger_in
 from tests.support.postgresql import empty_schema
 from tests.support.repository import REPOSITORY
 
+INDICES = ("runs_of_status", "runs_of_owner", "runs_of_corpus", "runs_of_kind", "runs_retrying", "dead_letters_reasons")
+INDICES += ("operator_actions_of_operator", "operator_actions_of_action")
 Make = Callable[[], Database]
 
 
@@ -83,7 +86,8 @@ def test_nothing_differs_from_what_the_schema_declares(make: Make) -> None:
     fill(database)
     migrate(database, NOW)
     with database.installing() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        apart = {"include_name": lambda name, *_: not str(name).startswith(run_words.NAME)}
+        assert compare_metadata(MigrationContext.configure(connection, opts=apart), metadata) == []
 
 
 def test_a_step_is_carried_out_and_every_row_is_kept(old: Database) -> None:
@@ -112,14 +116,16 @@ def test_a_ledger_with_steps_back_of_all_owners_gets_scopes_and_those_begin_anew
             install(connection)
     with Ledger(_url(database)) as ledger:
         ledger.create_run(NewRun("run_9", "gate", "docs", "0" * 64, "key_a"), [])
+    is_table = database.on_sqlite
     for statement in (
+        f"DROP {'TABLE' if is_table else 'INDEX'} {run_words.NAME}",
         "DROP TABLE corpora",
         "DROP TABLE webhooks",
         "DROP TABLE webhook_deliveries",
         "DROP TABLE schedules",
         "DROP TABLE passage_marks",
         *(f"DROP TABLE {table}" for table in ("attempts", "stage_minutes", "pool_sizes", "console_sessions")),
-        *(f"DROP INDEX {index}" for index in ("runs_of_status", "runs_of_owner", "runs_of_corpus", "runs_retrying")),
+        *(f"DROP INDEX {index}" for index in INDICES),
         "ALTER TABLE runs DROP COLUMN retrying",
         *(
             f"ALTER TABLE events DROP COLUMN {column}"

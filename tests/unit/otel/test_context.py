@@ -79,13 +79,16 @@ def test_ids_are_bound_for_log_lines_inside_and_gone_outside(store: SpanStore) -
 def test_attributes_links_and_the_inherited_run_reach_the_store(store: SpanStore) -> None:
     with span("original", run_id="run_1"):
         original = current_traceparent()
+        with span("hop", traceparent=original, run_id="run_1", links=[original]):
+            pass
     with (
         span("replay", run_id="run_1", event_id="evt_1", links=[original, None, "broken"]),
         span("inner", attributes={"plan": "search", "api_key": "sk-1", "none": None}),
     ):
         pass
     flush()
-    first, replay, inner = store.of_run("run_1")
+    first, hop, replay, inner = store.of_run("run_1")
+    assert hop.links == (), "its own trace holds that span already"
     assert [(link.trace_id, link.span_id) for link in replay.links] == [(first.trace_id, first.span_id)]
     assert inner.attributes == {"plan": "search", "api_key": "***", "sluice.run_id": "run_1"}
     assert replay.attributes["sluice.event_id"] == "evt_1"

@@ -12,7 +12,7 @@ from bench.demo.metric_names import metric_names
 from sluice.otel import metrics
 from sluice.otel.metrics.registry import LABELS
 from sluice.otel.settings import fresh_metrics_dir
-from tests.support.repository import REPOSITORY
+from tests.support.repository import IMPORT_PATH, REPOSITORY
 
 _PROCESS = """
 import os, sys
@@ -42,7 +42,7 @@ def _run(code: str, variables: dict[str, str], *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=REPOSITORY,
-        env=variables,
+        env={"PYTHONPATH": IMPORT_PATH, **variables},
         capture_output=True,
         text=True,
         timeout=60,
@@ -100,11 +100,9 @@ def test_one_process_alone_renders_its_figures() -> None:
 
 _TRACED = """
 import os, sys
-from opentelemetry import trace
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 from sluice.otel import metrics
-context = SpanContext(int(sys.argv[1], 16), 1, is_remote=False, trace_flags=TraceFlags(1))
-with trace.use_span(NonRecordingSpan(context)):
+from sluice.otel.context import span
+with span("process gate", traceparent=f"00-{sys.argv[1]}-{'1' * 16}-01", run_id="run_1"):
     metrics.RUN_SECONDS.labels("finished").observe(0.2)
     metrics.QUERY_SECONDS.labels("hybrid").observe(0.002)
 metrics.FUSION_SECONDS.observe(0.001)
@@ -112,16 +110,21 @@ print(os.getpid(), flush=True)
 """
 
 
-def test_a_bucket_names_the_trace_of_its_latest_observation_whichever_process_made_it(tmp_path: Path) -> None:
+def test_a_bucket_names_the_trace_and_the_run_of_its_latest_observation_whichever_process_made_it(
+    tmp_path: Path,
+) -> None:
     variables = fresh_metrics_dir(tmp_path)
     process = ""
     for trace in ("a" * 32, "b" * 32):
         process = _run(_TRACED.replace("sys.argv[1]", f"'{trace}'"), variables).strip()
     show = "from sluice.otel import metrics; print(metrics.negotiate_metrics('application/openmetrics-text; version=1.0.0')[0].decode())"
     shown = _run(show, variables)
-    assert f'sluice_run_seconds_bucket{{le="0.25",status="finished"}} 2.0 # {{trace_id="{"b" * 32}"}} 0.2' in shown
+    assert (
+        f'sluice_run_seconds_bucket{{le="0.25",status="finished"}} 2.0 # {{run_id="run_1",trace_id="{"b" * 32}"}} 0.2'
+        in shown
+    )
     assert "a" * 32 not in shown
-    assert f'strategy="hybrid"}} 2.0 # {{trace_id="{"b" * 32}"}}' in shown
+    assert f'strategy="hybrid"}} 2.0 # {{run_id="run_1",trace_id="{"b" * 32}"}}' in shown
     [fusion] = [
         line for line in shown.splitlines() if line.startswith("sluice_retrieval_fusion") and 'le="0.001"' in line
     ]

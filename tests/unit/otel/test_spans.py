@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.otel.spans import SpanLink, SpanStore
+from sluice.otel.spans import SpanStore
 from tests.support.repository import REPOSITORY
 from tests.unit.otel.samples import SPAN
 
@@ -18,7 +18,8 @@ def test_a_span_comes_back_as_it_was_written(tmp_path: Path) -> None:
     store = SpanStore.in_dir(tmp_path / "not" / "yet")
     store.write([SPAN])
     assert store.of_run("run_1") == [SPAN]
-    assert store.of_trace("a" * 32) == [SPAN]
+    assert store.run_of("a" * 32) == "run_1"
+    assert store.run_of("b" * 32) is None
 
 
 def test_a_store_that_was_never_written_is_empty_and_reading_makes_no_file(tmp_path: Path) -> None:
@@ -26,16 +27,15 @@ def test_a_store_that_was_never_written_is_empty_and_reading_makes_no_file(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_shows_spans_that_link_to_it_and_leaves_out_other_runs_of_its_trace(tmp_path: Path) -> None:
+def test_the_parts_of_the_work_on_an_event_are_the_children_of_its_consumer_span(tmp_path: Path) -> None:
     store = SpanStore.in_dir(tmp_path)
-    own = replace(SPAN, links=())
-    request = replace(own, span_id="2" * 16, run_id=None, name="POST /v1/gate")
-    other = replace(own, span_id="3" * 16, run_id="run_2")
-    publish = replace(SPAN, trace_id="c" * 32, run_id=None, links=(SpanLink(own.trace_id, own.span_id),))
-    of_other = replace(SPAN, trace_id="d" * 32, run_id=None, links=(SpanLink(other.trace_id, other.span_id),))
-    store.write([own, request, other, publish, of_other])
-    found = {(span.trace_id[0], span.span_id[0]) for span in store.of_run("run_1")}
-    assert found == {("a", "1"), ("a", "2"), ("c", "1")}
+    hop = replace(SPAN, attributes={"sluice.event_id": "evt_1", "sluice.epoch": 2})
+    embed = replace(SPAN, span_id="2" * 16, parent_id=hop.span_id, kind="internal", name="embed", started_ns=1_200)
+    inner = replace(embed, span_id="3" * 16, parent_id=embed.span_id, name="inside the embedding")
+    other = replace(embed, span_id="4" * 16, run_id="run_2")
+    elsewhere = replace(embed, trace_id="b" * 32, span_id="5" * 16)
+    store.write([hop, embed, inner, other, elsewhere])
+    assert store.parts_of("run_1") == [("evt_1", 2, "embed", 1_200, 2_000, "")]
 
 
 def test_a_span_delivered_twice_is_kept_once(tmp_path: Path) -> None:
@@ -45,13 +45,12 @@ def test_a_span_delivered_twice_is_kept_once(tmp_path: Path) -> None:
     assert len(store.of_run("run_1")) == 1
 
 
-def test_pruning_forgets_old_spans_and_their_links(tmp_path: Path) -> None:
+def test_pruning_forgets_old_spans(tmp_path: Path) -> None:
     store = SpanStore.in_dir(tmp_path)
     young = replace(SPAN, span_id="9" * 16, ended_ns=9_000, links=())
     store.write([SPAN, young])
     assert store.prune(before_ns=5_000) == 1
     assert store.of_run("run_1") == [young]
-    assert store.of_trace("b" * 32) == []
 
 
 def test_a_damaged_file_is_thrown_away_and_the_next_write_succeeds(tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 
 from sluice.contracts.document import Provenance, is_under, parse_host
 from sluice.contracts.learning.passages import PassageMark
-from sluice.contracts.trust import TrustScore
-from sluice.trust.source_trust import SourceTrust, refusal_to_replace, time_freshness, weigh_marks
+from sluice.contracts.trust import TrustFactors, TrustScore
+from sluice.trust.source_trust import SourceTrust, parts_of, refusal_to_replace, time_freshness, weigh_marks
 
 NOW = datetime(2025, 10, 8, tzinfo=UTC)
 LISTS = SourceTrust(
@@ -152,3 +153,30 @@ def test_no_key_alone_takes_more_than_a_fifth_of_a_passage_and_all_no_more_than_
 ) -> None:
     assert weigh_marks(marks) == {"chk": pytest.approx(doubt)}
     assert weigh_marks(reversed(marks)) == weigh_marks(marks)
+
+
+def test_a_score_is_the_sum_of_its_parts_whatever_it_rests_on() -> None:
+    """Of every origin, with and without each kind of evidence, a believed sender, an old text and doubt."""
+    scorer = SourceTrust(domains=["example.org"], authors={"example.org": ["Ann"]}, submitters=["key_a"], keys=["k1"])
+    sources = ("crawl", "search", "submission", "file")
+    for source, url, author, sender, signed, days, doubt in product(
+        sources,
+        ("https://example.org/a", "https://elsewhere.example/a", None),
+        ("Ann", "Bob", None),
+        ("key_a", "key_b", None),
+        ("k1", "k2", None),
+        (0, 100, 900),
+        (0.0, 0.1, 0.4),
+    ):
+        for by_operator in (False, True) if source == "submission" else (False,):
+            fetched = NOW - timedelta(days=days)
+            told = {"author": author, "submitted_by": sender, "signed_by": signed, "by_operator": by_operator}
+            provenance = Provenance(source=source, fetched_at=fetched, **told)  # type: ignore[arg-type]
+            score = scorer.score(url, provenance, "c", NOW)
+            score = score.lowered(doubt) if doubt else score
+            parts = parts_of(score)
+            assert abs(sum(part.adds or 0.0 for part in parts) - score.score) < 0.005
+            assert "other settings" not in {part.name for part in parts}
+    of_other_rules = TrustScore(chunk_id="c", score=0.99, factors=TrustFactors(domain_trust=0.0), origin="searched")
+    assert [part.name for part in parts_of(of_other_rules)][-1] == "other settings"
+    assert sum(part.adds or 0.0 for part in parts_of(of_other_rules)) == pytest.approx(0.99)

@@ -13,16 +13,16 @@ import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from tempfile import TemporaryFile
+from typing import IO
 
 import structlog
 
 from sluice.otel import metrics
-from sluice.workers.backup.archive import Seal
+from sluice.workers.backup import VERIFIED
 from sluice.workers.backup.forgotten import LOG, copy_beside
-from sluice.workers.backup.take import VERIFIED
-from sluice.workers.backup.target import Target
 from sluice.workers.context import Context
-from sluice.workers.settings import environment_of
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +40,7 @@ class NightlyBackup:
         self._context, self._settings = context, context.settings.backup
         self._holder = f"{os.getpid()}:{secrets.token_hex(4)}"
         self._process: subprocess.Popen[bytes] | None = None
+        self._said: IO[bytes] = BytesIO()
         self._rests_until = 0.0
         self._copied_bytes = -1
 
@@ -53,7 +54,9 @@ class NightlyBackup:
         if self._process is not None:
             if (code := self._process.poll()) is None:
                 return
-            log.log(30 if code else 20, "nightly_backup_ended", exit_code=code)
+            self._said.seek(0)
+            told = self._said.read().decode(errors="replace").strip()[-1_000:] if code else ""
+            (log.error if code else log.info)("nightly_backup_ended", exit_code=code, said=told)
             self._process, self._rests_until = None, time.time() + _AGAIN_SECONDS if code else 0.0
         if verified_at < self._due_at().timestamp() and time.time() >= self._rests_until:
             self._begin()
@@ -64,9 +67,8 @@ class NightlyBackup:
             self._process.terminate()
 
     def _begin(self) -> None:
-        command = [sys.executable, "-m", "sluice.cli", "backup", "--verify", "--json"]
-        environment = {**os.environ, **environment_of(self._context.settings)}
-        self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # noqa: S603
+        command, self._said = [sys.executable, "-m", "sluice.cli", "backup", "--verify"], TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._said)  # noqa: S603
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICENESS)
         log.info("nightly_backup_began", to=self._settings.to)
@@ -88,6 +90,9 @@ class NightlyBackup:
         size = path.stat().st_size if path.is_file() else 0
         if size in (0, self._copied_bytes):
             return
+        from sluice.workers.backup.archive import Seal  # here: few processes have a log to copy
+        from sluice.workers.backup.target import Target
+
         told, recipient = str(self._settings.to), self._settings.recipient
         target = Target(f"{told.rstrip('/')}/", self._context.settings.object_store, LOG)
         copy_beside(self._context.settings.data_dir, target, Seal((recipient,) if recipient else ()))

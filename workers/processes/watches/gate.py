@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import structlog
 from prometheus_client import Gauge
@@ -20,6 +21,7 @@ from prometheus_client import Gauge
 from sluice.contracts.budget import Spend
 from sluice.contracts.errors import Conflict
 from sluice.contracts.learning.control import Cause, Rollout
+from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.evaluation.evaluator import Evaluator, Windowing, summarise_windows
 from sluice.evaluation.run_totals import Interval, RunTotals, Summary, summarise, total_by
@@ -96,8 +98,12 @@ class ShareWatch:
         for name, state in shared.items():
             earliest = datetime.fromtimestamp(self._context.ledger.clock(), UTC) - timedelta(days=SHARES_DAYS)
             runs = decided_runs(self._context.ledger, max(state.changed_at or earliest, earliest))
-            _show_arms(name, total_by(runs, lambda run, of=name: "without" if of in run.flags.split(",") else "with"))
+            _show_arms(name, total_by(runs, partial(_arm_of, name)))
         self._shown = set(shared)
+
+
+def _arm_of(name: str, run: RunOutcome) -> str:
+    return "without" if name in run.flags.split(",") else "with"
 
 
 def _show_arms(name: str, totals_of: Mapping[str, RunTotals]) -> None:

@@ -36,8 +36,8 @@ By = Literal["plan", "profile", "model", "flags"]
 
 
 class EvaluationRow(Value):
-    """The runs of one profile; grouped by plan, by model or by flags, of one plan, of one model and its arm, or with the
-    same flags off (as `flags` names them)."""
+    """The runs of one profile; grouped by plan, model or flags, of one plan, of one model and its arm, or with the same
+    flags off (as `flags` names them)."""
 
     profile: str
     plan: Plan | None = None
@@ -55,6 +55,13 @@ class Evaluation(Value):
     by: By
     rows: tuple[EvaluationRow, ...]
     total: Summary
+
+
+class PlanHour(Value):
+    """The decisions of one hour, by plan."""
+
+    at: Moment
+    plans: dict[Plan, int]
 
 
 class Rebuilt(Value):
@@ -94,6 +101,16 @@ def evaluate(
         ),
         total=summarise(total),
     )
+
+
+def plans_by_hour(ledger: Ledger, hours: int) -> list[PlanHour]:
+    """Count the decisions of each plan in each of the last hours, the present one included, the oldest first."""
+    first = int(ledger.clock() // 3_600) - hours + 1
+    by_hour: dict[int, dict[Plan, int]] = {first + place: {} for place in range(hours)}
+    for (plan, hour), count in ledger.outcomes.plans_by_hour(3_600.0 * first).items():
+        if hour in by_hour:
+            by_hour[hour][plan] = count
+    return [PlanHour(at=datetime.fromtimestamp(3_600 * hour, UTC), plans=plans) for hour, plans in by_hour.items()]
 
 
 def decided_runs(

@@ -12,7 +12,7 @@ from sluice.contracts.errors import Corrupted
 from sluice.contracts.learning.events import ResponseJudged
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
-from sluice.evaluation import phases
+from sluice.evaluation import manual_log, phases
 from sluice.evaluation.learned_gate import METADATA, find_model
 from sluice.evaluation.retrieval.report import read_retrieval_report
 from sluice.evaluation.run_totals import RunTotals, total_by
@@ -41,8 +41,21 @@ def lift(context: Context, now: datetime, baseline_until: datetime) -> phases.Ph
     return phases.check_lift(before, _totals(decided_runs(context.ledger, later, now)))
 
 
-def freshness(context: Context, now: datetime) -> phases.PhaseReport:
-    """Check phase 2 over the last 30 days; unsupported is 1 minus the mean groundedness of the judged responses."""
+def compare_deploys(
+    context: Context, baseline_until: datetime, deploys: tuple[datetime, datetime], now: datetime
+) -> phases.DeployReport:
+    """Check the runs of two deploys, each until the next one, against those before `baseline_until`."""
+    baseline = _totals(decided_runs(context.ledger, datetime.fromtimestamp(0, UTC), baseline_until))
+    spans = zip(deploys, (deploys[1], now), strict=True)
+    found = {f"{begin:%Y-%m-%d %H:%M}": _totals(decided_runs(context.ledger, begin, end)) for begin, end in spans}
+    return phases.check_deploys(baseline, found)
+
+
+def freshness(context: Context, now: datetime, log: Path | None = None) -> phases.PhaseReport:
+    """Check phase 2 over the last 30 days; unsupported is 1 minus the mean groundedness of the judged responses.
+
+    With the log of answers that people judged, their hallucinated share counts.
+    """
     ages: dict[str, list[float]] = {}
     grounded: list[float] = []
     for run in decided_runs(context.ledger, now - timedelta(days=RECENT_DAYS), now):
@@ -55,7 +68,9 @@ def freshness(context: Context, now: datetime) -> phases.PhaseReport:
             grounded += (value for value in found if value is not None)
     medians = {profile: median(days) if days else None for profile, days in ages.items()}
     unsupported = 1 - sum(grounded) / len(grounded) if grounded else None
-    return phases.check_freshness(medians, context.settings.freshness.target_age_days, unsupported)
+    by_hand = manual_log.summarise(manual_log.read(log)).share if log else None
+    hallucinated = by_hand.estimate if by_hand else None
+    return phases.check_freshness(medians, context.settings.freshness.target_age_days, unsupported, hallucinated)
 
 
 def f1_lifts(context: Context, version: str) -> dict[str, float]:

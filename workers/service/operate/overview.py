@@ -10,8 +10,8 @@ from typing import TypeVar
 from sluice.contracts.api import StageView
 from sluice.contracts.base import fields_of
 from sluice.contracts.errors import SluiceError
-from sluice.contracts.event import Queue
-from sluice.contracts.operations.overview import Overview, Scaled, ScaleRequest, Spending, StageNow
+from sluice.contracts.event import QUEUES, Queue
+from sluice.contracts.operations.overview import Overview, Scaled, ScaleRequest, Spending, StageFigures, StageNow
 from sluice.ledger.overview import Glance
 from sluice.workers.broker.celery_app import wanted_size
 from sluice.workers.broker.transport import BROKER_ERRORS
@@ -20,6 +20,8 @@ from sluice.workers.service.instance import check_health
 from sluice.workers.setting_names import SCALED_HERE
 
 Part = TypeVar("Part")
+WIDTHS = ((2, 1), (24, 15))
+"""Up to how many hours figures are shown by how many minutes."""
 
 _NOTHING = Glance({}, {}, 0, (), None, None)
 _AS_SET: dict[Queue, int] = {}
@@ -84,6 +86,15 @@ def look(context: Context) -> Overview:
         last_backup=glance.last_backup,
         missing=tuple(missing),
     )
+
+
+def stage_figures(context: Context, hours: int) -> list[StageFigures]:
+    """Return what each stage did over the last hours, in the order of the pipeline: by the minute up to two hours, by
+    the quarter up to a day, by the hour beyond."""
+    width = next((width for most, width in WIDTHS if hours <= most), 60)
+    first = int(context.ledger.clock() // 60) - hours * 60 + 1
+    found = context.ledger.stage_minutes.figures(first - first % width, width)
+    return [StageFigures(stage=stage, minutes_each=width, figures=found.get(stage, ())) for stage in QUEUES]
 
 
 def is_scaled_here(stage: Queue) -> bool:

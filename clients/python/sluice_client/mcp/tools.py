@@ -301,7 +301,7 @@ class Tools:
         outcome: Annotated[Literal["success", "partial", "failure"], Field(description="Did it serve its purpose?")],
         citations_used: Annotated[list[int], Field(description="Numbers of the citations used")] = [],  # noqa: B006
         bad_citations: Annotated[list[int], Field(description="Numbers of bad evidence")] = [],  # noqa: B006
-        bad_because: Literal["", "wrong", "harmful", "outdated", "off_topic"] = "",
+        bad_because: Literal["", "wrong", "harmful", "outdated", "off_topic", "attack", "duplicate"] = "",
         note: Annotated[str, Field(description="What was wrong or missing")] = "",
     ) -> Annotated[CallToolResult, told.Done]:
         """Tell how useful the answer of sluice_ask was, once for each run: it steers later answers."""

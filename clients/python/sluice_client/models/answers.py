@@ -217,6 +217,44 @@ class EventsPart(Model):  # The next events of a run, as JSON: what the stream o
     last_event_id: str
     has_ended: bool
 
+class EvidenceView(Model):  # `GET /v1/runs/{run_id}/evidence/{number}`: the citation `[number]` of the run's answer.
+    run_id: str
+    number: int
+    corpus: str
+    question: str
+    sentence: str | None
+    sentence_of: Literal['response', 'context'] | str | None
+    snippet: str
+    matched: list[Span]
+    withheld: str | None
+    standing: Literal['trusted', 'unknown', 'held back'] | str
+    trust: float | None
+    trust_parts: list[TrustPart]
+    doubt: float
+    confidence: float | None
+    outcomes: int
+    outcomes_needed: int
+    origin: Literal['crawled', 'searched', 'submitted', 'operator', 'file'] | str
+    source: str
+    title: str | None
+    author: str | None
+    licence: str | None
+    url: str | None
+    link: str | None
+    fetched_at: datetime
+    revalidated_at: datetime | None
+    generation: str | None
+    rules: list[FiredRule]
+    others: list[OtherSource]
+    stale: StaleCitation | None
+    document_id: str
+    chunk_id: str
+    start_line: int
+    end_line: int
+    is_kept: bool
+    said: Literal['wrong', 'harmful', 'outdated', 'off_topic', 'attack', 'duplicate'] | str | None
+    marks: int
+
 class Explanation(Model):  # A recorded decision of the gate, and the same one computed again from its recorded inputs.
     identical: bool
     recorded: dict[str, Any]
@@ -228,6 +266,11 @@ class Finding(Model):  # A finding of the guard: a rule, and the characters of t
     start: int = 0
     end: int = 0
     score: float | None = None
+
+class FiredRule(Model):  # A rule of the guard that marks the passage, with the words that it matched.
+    rule: str
+    text: str
+    score: float | None
 
 class Gap(Model):  # A part that the answer lacks, and the reason, so that nothing is missing silently.
     stage: str
@@ -298,6 +341,11 @@ class NextStep(Model):  # A tool to call next, with arguments as it has them ove
     tool: Literal['sluice_ask', 'sluice_query', 'sluice_read_document', 'sluice_get_run', 'sluice_list', 'sluice_add_documents', 'sluice_feedback', 'code_search'] | str
     arguments: dict[str, Any]
     why: str
+
+class OtherSource(Model):  # Another site with a passage that probably answers as well, by its best citation in the
+    site: str
+    number: int
+    confidence: float
 
 class PassageInsights(Model):  # Findings in one cited passage.
     sentiment: Sentiment | None = None
@@ -438,6 +486,9 @@ class RunSummary(Model):  # A run in a list.
     created_at: datetime
     finished_at: datetime | None
     usd: float
+    plan: str | None = None
+    dead_letters: int = 0
+    retrying: int = 0
 
 class RunView(Model):  # `GET /v1/runs/{id}`: the state of a run, with its decision, answer and spend.
     run_id: str
@@ -503,6 +554,10 @@ class ShownFinding(Model):  # What the guard found in a passage: its rule, the p
     end_line: int
     verdict: Verdict
 
+class Span(Model):  # Characters of a text: `text[start:end]`.
+    start: int
+    end: int
+
 class Spend(Model):  # Usage of one event, of a run, or of a day.
     pages: int = 0
     bytes: int = 0
@@ -566,6 +621,11 @@ class TrustFactors(Model):  # The factors of a trust score
     timeFreshness: float = 1.0
     authorReputation: float | None = None
     feedback: float | None = None
+
+class TrustPart(Model):  # A part of a trust score: what it adds to it, below 0 too
+    name: str
+    adds: float | None
+    why: str
 
 class TrustScore(Model):  # The trust in a chunk's source, in [0, 1], with its factors.
     chunkId: str

@@ -164,3 +164,7 @@ class Recollection(Model):  # One item that memory holds on a question, with its
     learning: FeatureLearning | None = None
     record: IterationRecord | None = None
     to_review: bool = False
+
+class RememberedProject(Model):  # A project with a memory, and those of its features that the key may touch.
+    project: str
+    features: list[str]

@@ -25,6 +25,10 @@ class AbReport(Model):  # One model's report
     arms: dict[str, ArmSize]
     plans: PlanDifferences
 
+class AgeGroup(Model):  # Documents of one age: since they were fetched, or last seen unchanged.
+    days: int | None
+    documents: int
+
 class ApiKey(Model):  # An API key, without its secret.
     expires_at: datetime | None = None
     requests_per_minute: int | None = None
@@ -59,6 +63,17 @@ class CorpusSettings(Model):  # Settings of one corpus
     crawl: bool = True
     sources: list[str] = []
 
+class CorpusState(Model):  # `GET /v1/corpora/{corpus}/state`: what is behind the figures of a corpus.
+    corpus: str
+    generations: list[Generation]
+    journal_end: int
+    journal_lag: int
+    ages: list[AgeGroup]
+    looked_at: int
+    held: int
+    freshness_job_at: datetime | None
+    graph_behind: int | None
+
 class CorpusView(Model):  # One corpus as it is served now
     name: str
     version: int
@@ -73,6 +88,10 @@ class CorpusView(Model):  # One corpus as it is served now
     journal_offset: int
     bytes: int
     embedding_model: str | None
+
+class CrawlDecision(Model):  # One decision about a page.
+    about: str
+    what: str
 
 class CypherResult(Model):  # Rows of a Cypher question, and the generation of the graph that they come from
     columns: list[str]
@@ -89,6 +108,8 @@ class DeadLetterFilter(Model):  # A filter of dead letters; all given conditions
     kind: str | None = None
     fingerprint: str | None = None
     run_id: str | None = None
+    replay_id: str | None = None
+    up_to: str | None = None
     since: datetime | None = None
     until: datetime | None = None
     status: Literal['parked', 'replayed', 'purged'] | str | Literal['any'] | str = 'parked'
@@ -105,6 +126,8 @@ class DeadLetterGroup(Model):  # Letters with one fingerprint: one failure, many
     last_seen: datetime
     example_id: str
     message: str
+    code_versions: list[str] = []
+    by_hour: list[int] = []
 
 class DeadLetterSummary(Model):  # A dead letter in a list
     id: str
@@ -154,13 +177,18 @@ class Evaluation(Model):  # `GET /v1/evaluation`: how the runs did that were dec
     rows: list[EvaluationRow]
     total: Summary
 
-class EvaluationRow(Model):  # The runs of one profile; grouped by plan, by model or by flags, of one plan, of one
+class EvaluationRow(Model):  # The runs of one profile; grouped by plan, model or flags, of one plan, of one model and
     profile: str
     plan: Plan | None = None
     model_version: str | None = None
     arm: Literal['shadow', 'canary', 'control', 'default', 'promoted'] | str | None = None
     flags: str | None = None
     summary: Summary
+
+class ExplainedCrawl(Model):  # `POST /v1/crawl/explain`: each decision about one page
+    url: str
+    ended: str
+    decisions: list[CrawlDecision]
 
 class ExportManifest(Model):  # What an exported corpus holds, with the hashes of its two files as they are in the tar.
     format: Literal[1] = 1
@@ -220,6 +248,19 @@ class GateProfile(Model):  # A profile of the gate: the scores from which a run 
     search: float
     full_loop: float
     skip: float
+    weights: dict[str, float]
+    is_former: bool = False
+
+class Generation(Model):  # One generation of a corpus on the disk of this instance.
+    name: str
+    is_current: bool
+    journal_offset: int
+    documents: int
+    chunks: int
+    bytes: int
+    sha256: str
+    created_at: datetime | None
+    problem: str = ''
 
 class GraphProof(Model):  # The graph rebuilt from the journal, compared with the incremental one: by `sluice graph
     corpus: str
@@ -270,6 +311,7 @@ class HostView(Model):  # `GET /v1/hosts`: the crawl's counters for one host ove
     waited_seconds: float = 0.0
     host: str
     interval_seconds: float = 0.0
+    refusals: dict[str, int] | None = None
     success_share: float
     render_share: float
 
@@ -278,6 +320,15 @@ class Interval(Model):  # An estimate of `count` observations and the ends of it
     low: float
     high: float
     count: int
+
+class LetterAttempt(Model):  # A claim on a letter's event: `ready_at` is since when it waited, `ending` how it ended
+    epoch: int
+    worker: str
+    ready_at: datetime
+    claimed_at: datetime
+    ended_at: datetime | None
+    ending: str | None
+    why: str | None
 
 class Linked(Model):  # Documents linked to a failing test that touches a module.
     module: str
@@ -387,6 +438,11 @@ class Overview(Model):  # The state of an instance
     last_backup: str | None = None
     missing: list[str] = []
 
+class PassedEvent(Model):  # The latest event of a letter's kind and corpus that was handled, to compare the letter's
+    event_id: str
+    run_id: str
+    payload: Payload
+
 class PastPayload(Model):  # A payload that an operator replaced at `at`.
     at: datetime
     operator: str
@@ -408,6 +464,10 @@ class PlanDifferences(Model):  # The model's plans compared with those of the pr
     differences: list[PlanDifference] = []
     usd_difference: float | None = None
 
+class PlanHour(Model):  # The decisions of one hour, by plan.
+    at: datetime
+    plans: dict[str, int]
+
 class PlannedGroup(Model):  # The planned bulk replay of the letters with one fingerprint.
     fingerprint: str
     replayable: int
@@ -419,9 +479,10 @@ class PromptView(Model):  # A template of prompts, which `prompt` of a question 
     full_name: str
     summary: str
 
-class Purged(Model):  # Number of letters that the filter matched, and number that were emptied.
+class Purged(Model):  # Number of letters that the filter matched, and number that were emptied
     matching: int
     purged: int
+    up_to: str | None = None
 
 class QuarantinedChunk(Model):  # A chunk in a list
     id: str
@@ -457,6 +518,7 @@ class Released(Model):  # A chunk was released
 
 class ReplayPlan(Model):  # The response to a dry run
     total: int
+    up_to: str
     replayable: int
     skips: dict[str, int]
     groups: list[PlannedGroup]
@@ -479,6 +541,8 @@ class ReplayView(Model):  # A bulk replay and its progress. Of `total` letters, 
     succeeded: int
     parked_again: int
     cancelled: int
+    abort_above: float = 0.2
+    judged_from: int = 20
 
 class Replayed(Model):  # A dead letter was replayed as `event_id`: a new id if its payload was edited.
     dead_letter_id: str
@@ -493,6 +557,16 @@ class RetrievalStats(Model):  # The contents of an engine for one corpus
     document_count: int
     chunk_count: int
     model_fingerprint: str | None
+
+class RobotsFile(Model):  # The robots.txt of a site as the crawl keeps it, and what it says of one address, where one
+    origin: str
+    outcome: Literal['rules', 'open', 'closed'] | str
+    reason: str
+    expires_at: datetime
+    text: str
+    url: str | None = None
+    allowed: bool | None = None
+    line: str | None = None
 
 class Rollout(Model):  # The current rollout of one model. The model decides `share` of the units, and as many are its
     model_version: str
@@ -554,10 +628,21 @@ class Selection(Model):  # A selection of documents: exactly one field is set.
     where: dict[str, Any] | None = None
     everything: Literal[True] | None = None
 
+class SettingView(Model):  # A setting in force
+    setting: str
+    value: Any
+    source: str
+    line: int | None = None
+
 class Spending(Model):  # What all runs of this UTC day used, against its ceiling; null: none.
     unit: str
     used: float
     ceiling: float | None = None
+
+class StageFigures(Model):  # What a stage did over some hours.
+    stage: Literal['gate', 'search', 'crawl', 'chunk', 'embed', 'index', 'query', 'graph'] | str
+    minutes_each: int
+    figures: list[StageMinute]
 
 class StageMinute(Model):  # What a stage did in one minute
     at: datetime
@@ -661,6 +746,16 @@ class DeadLetterView(DeadLetterSummary):  # A complete dead letter.
     payload: Payload
     payload_history: list[PastPayload] = []
     actions: list[OperatorAction] = []
+    tries: list[LetterAttempt] = []
+    passed: PassedEvent | None = None
+
+class HostState(HostView):  # `GET /v1/hosts/{host}`: what the crawl did to a host, and how it stands.
+    next_turn_at: datetime | None = None
+    closed_until: datetime | None = None
+    slow_seconds: float = 0.0
+    circuit_opened_at: datetime | None = None
+    robots: list[RobotsFile] = []
+    rests: list[OperatorAction] = []
 
 class MadeKey(ApiKey):  # A key that was just made, with its secret.
     key: str
@@ -669,6 +764,10 @@ class QuarantinedText(QuarantinedChunk):  # A complete chunk
     text: str | None
     section_path: list[str] = []
     actions: list[OperatorAction] = []
+
+class RecordedAction(OperatorAction):  # An action on a subject
+    position: str
+    subject: str
 
 class StageNow(StageView):  # One stage, with its pool and its last hour.
     workers: int

@@ -67,13 +67,13 @@ def test_figures_are_read_once_for_all_who_watch_and_not_at_all_for_nobody(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[float] = []
-    read = overview.overview_of
+    read = overview.look
 
     def counted(*arguments: object) -> object:
         reads.append(time.monotonic())
         return read(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(overview, "overview_of", counted)
+    monkeypatch.setattr(overview, "look", counted)
     with served(valkey.settings) as address:
         time.sleep(1.5)
         assert reads == []

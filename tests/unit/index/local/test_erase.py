@@ -171,3 +171,14 @@ def test_a_selection_means_the_documents_that_it_names(selection: Selection, ids
 def test_a_selection_that_names_nothing_or_several_things_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"exactly one|no condition"):
         Selection.model_validate(wrong)
+
+
+def test_a_rebuild_of_a_journal_that_ended_with_what_was_erased_covers_the_journals_end(
+    writer: IndexWriter, tmp_path: Path
+) -> None:
+    end = writer.remove(["g-1", "g-2"])
+    writer.erase()
+    assert writer.rebuild().generation.journal_offset == end
+    reader = IndexReader(tmp_path, "c", QuerySettings())
+    assert reader.pin(end).journal_offset == end
+    reader.close()

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy.dialects import sqlite
 
 from sluice.contracts.errors import BudgetExhausted, NotFound
 from sluice.contracts.event import DeadLetter, Done, Event, Next, Retry, Waited
 from sluice.contracts.ingest import CrawlDirected, SearchDirected
 from sluice.contracts.operations.timeline import Timeline, TimelineRow
+from sluice.ledger import transaction
 from sluice.ledger.ledger import Claim
 from sluice.ledger.retention import Pruning
 from sluice.ledger.schema.tables import moment
+from sluice.ledger.timeline import record
 from sluice.ledger.timeline.build import Detail, build_timeline
 from sluice.ledger.timeline.record import AttemptRow, EventRow, RunRecord
 from sluice.ledger.timeline.stretches import Stretch
@@ -147,15 +152,50 @@ def test_what_stood_before_it_in_its_tenants_queue_is_counted(story: Story) -> N
     assert drawn(story, event).sum_line == f"2.54 s = {told} + .40 working (crawl .40)"
 
 
+def test_siblings_without_a_cause_fold_too(story: Story) -> None:
+    for number, _ in enumerate(first := story.begins(*(page(number) for number in range(40)))):
+        claim = story.ledger.claim_next("crawl", f"w{number}", 10.0)
+        assert isinstance(claim, Claim)
+        story.clock.passes(0.01)
+        story.ledger.settle(claim, Done())
+    timeline = drawn(story, first[0])
+    assert [(row.folded, row.doing) for row in timeline.rows] == [
+        (39, "waits"),
+        (39, "works"),
+        (1, "waits"),
+        (1, "works"),
+    ]
+    assert (timeline.rows[0].why, timeline.rows_in_all) == ("behind 38 of this tenant", 79)
+
+
+def test_no_read_of_a_timeline_scans_events_or_runs(story: Story) -> None:
+    if story.ledger.database.on_sqlite:
+        names = ("_EVENTS", "_ACTIONS", "_REPLAYS")
+        with closing(sqlite3.connect(story.url.removeprefix("sqlite:///"))) as file:
+            for statement in (getattr(record, name) for name in names):
+                made = transaction._compile(statement, sqlite.dialect()).text  # noqa: SLF001 - as it is run
+                plan = [str(row[-1]) for row in file.execute(f"EXPLAIN QUERY PLAN {made}", [1] * made.count("?"))]
+                assert not [step for step in plan if step.startswith("SCAN")], (made, plan)
+
+
 def test_a_stage_without_a_worker_is_named_and_who_wants_none(story: Story) -> None:
     [event] = story.begins(page())
-    assert story.ledger.note_workers("crawl", False, story.clock.now)
-    assert not story.ledger.note_workers("crawl", False, story.clock.now)
+    began = story.clock.now
+    assert story.ledger.note_workers("crawl", are_there=False, at=began, waiting_since=began)
+    assert not story.ledger.note_workers("crawl", are_there=False, at=began, waiting_since=began)
     story.clock.passes(6.0)
     assert drawn(story, event).sum_line == "6.00 s so far = 6.00 waiting (crawl (no worker) 6.00)"
-    assert story.ledger.note_workers("crawl", True, story.clock.now)
+    now = story.clock.now
+    assert story.ledger.note_workers("crawl", are_there=True, at=now, waiting_since=now)
     finishes(story, event)
     assert drawn(story, event).sum_line == "6.40 s = 6.00 waiting (crawl (no worker) 6.00) + .40 working (crawl .40)"
+    story.ledger.pool_sizes.ask("crawl", 0, "ana")
+    story.clock.passes(1.0)
+    [event] = story.begins(page())
+    began = story.clock.now
+    story.clock.passes(3.0)
+    assert story.ledger.note_workers("crawl", are_there=False, at=story.clock.now, waiting_since=began)
+    assert drawn(story, event).sum_line == "3.00 s so far = 3.00 waiting (crawl (no worker: ana wants none) 3.00)"
 
 
 def test_an_exhausted_budget_is_a_failure_and_the_gap_a_row(story: Story) -> None:
@@ -286,7 +326,7 @@ def test_a_pruned_run_is_gone_with_the_day_on_which_it_went(story: Story) -> Non
         NotFound, match=rf"no run {event.run_id} any more: .* was pruned by ana at 2031-05-06 12:00 UTC"
     ):
         story.ledger.run_record(event.run_id)
-    with pytest.raises(NotFound, match="no run nonsense$"):
+    with pytest.raises(NotFound, match=r"no run nonsense$"):
         story.ledger.run_record("nonsense")
 
 
@@ -298,10 +338,10 @@ def test_of_eight_thousand_rows_the_folded_the_critical_and_failures_are_drawn()
     attempts |= {one.id: (AttemptRow(1, "w", 1.0, 1.5, 2.0, "settled"),) for one in crawls}
     attempts |= {one.id: (AttemptRow(1, "w", 1.0, 1.5, 2.0, "parked", "no page"),) for one in failing}
     closing = EventRow("end", "RunFinished", None, "recorded", 2.0, cause_id="c7999")
-    record = RunRecord(
+    whole = RunRecord(
         "run_1", "docs", "finished", 0.0, 2.0, events=(first, *crawls, *failing, closing), attempts=attempts
     )
-    timeline = build_timeline(record, 9.0)
+    timeline = build_timeline(whole, 9.0)
     adds_up(timeline)
     assert timeline.rows_in_all == 1 + 2 * 8_000 + 2 * 400
     assert len(timeline.rows) == 300
