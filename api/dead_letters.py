@@ -48,7 +48,7 @@ def purge_all(request: Request, operator: Operator, body: values.PurgeRequest) -
     return instance_of(request).dead_letters.purge_all(body, operator)
 
 
-@letters.get("/{letter_id}", responses=problems(404, 503), summary="One letter, whole")
+@letters.get("/{letter_id}", responses=problems(404, 503, 507), summary="One letter, whole")
 def one(request: Request, letter_id: str, operator: Operator) -> values.DeadLetterView:
     """Return the envelope, the error with its stack, the counts, the attempts, past payloads, the latest event of the
     kind that was handled, and what operators did. That somebody looked is recorded."""
@@ -89,7 +89,7 @@ def purge(request: Request, letter_id: str, operator: Operator, note: Note = "")
     status_code=202,
     responses={
         200: {"model": values.ReplayPlan, "description": "With `dry_run`: what it would do"},
-        **problems(503, 507),
+        **problems(409, 503, 507),
     },
     summary="Put many letters back to work",
 )

@@ -100,7 +100,7 @@ def some_documents(
     def place(one: DocumentView) -> str:
         return one.id if order.endswith("id") else fetch_key(one.id, one.fetched_at)
 
-    return paged(request, limit, lambda *part: desk.some(caller, corpus, meant, q, order, *part), place)
+    return paged(request, limit, lambda *part: desk.look_through(caller, corpus, meant, q, order, *part)[0], place)
 
 
 @documents.get("/documents/count", name="count", responses=problems(404, 503), summary="How many documents there are")

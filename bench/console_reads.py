@@ -38,6 +38,8 @@ PAGES = (
     *("/console/runs/{run}/events", "/console/dead", "/console/dead?fingerprint=f0000000000000007"),
     *("/console/dead/{letter}", "/console/replays", "/console/crawl", "/console/corpora", "/console/gate"),
     *("/console/quarantine", "/console/actions", "/console/keys", "/console/config", "/console/memory"),
+    *("/console/dead?each=1", "/console/dead/replay", "/console/dead/purge", "/console/dead/replay?stage=crawl"),
+    *("/console/figures?hours=24", "/console/gate/evaluation", "/console/graph", "/console/crawl/example.org"),
     *("/v1/overview", "/v1/stages", "/v1/runs", "/v1/runs?q=lease+number", "/v1/runs/{run}", "/v1/runs/{run}/trace"),
     *("/v1/dead-letters", "/v1/dead-letters/groups"),
 )

@@ -1,7 +1,7 @@
 """The trust in a chunk, and the findings of the guard and of the search for private data.
 
-An `Inspection` is made once, when a chunk is ingested, and stored with it; answering only reads it. `TrustScore`,
-`PoisonCheck` and `GateCheck` have the names and keys of the retrieval RFC, in JSON too (`chunkId`, `domainTrust`).
+An `Inspection` is made once, when a chunk is ingested, and stored with it; answering only reads it. `TrustScore`
+and `GateCheck` have the names and keys of the retrieval RFC, in JSON too (`chunkId`, `domainTrust`).
 """
 
 from __future__ import annotations
@@ -118,14 +118,6 @@ class TrustScore(_AsInRfc):
         """Return the score of a passage that callers speak against; `doubt` is the share that it loses."""
         factors = self.factors.model_copy(update={"feedback": 1.0 - doubt})
         return self.model_copy(update={"score": self.score * (1.0 - doubt), "factors": factors})
-
-
-class PoisonCheck(_AsInRfc):
-    """The guard's result for one chunk: `blocked` and `warnings` name the rules."""
-
-    passed: bool
-    blocked: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 class GateCheck(Value):

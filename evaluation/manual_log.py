@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from sluice.contracts.base import Moment, Value
 from sluice.contracts.errors import InvalidInput
+from sluice.disk.durable import append_lines
 from sluice.evaluation.run_totals import Interval, wilson_interval
 
 MOST_HALLUCINATED = 0.02
@@ -48,9 +49,7 @@ class LogSummary(Value):
 
 def append(judged: JudgedAnswer, path: Path) -> None:
     """Add a verdict to the log; the file and its folder are made if necessary."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(judged.model_dump_json() + "\n")
+    append_lines(path, [judged.model_dump(mode="json")])
 
 
 def read(path: Path) -> list[JudgedAnswer]:

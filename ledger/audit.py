@@ -12,13 +12,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.errors import Conflict, InvalidInput, Unavailable
 from sluice.contracts.event import Body, new_run_id
 from sluice.contracts.learning.events import CONTROL_CORPUS
 from sluice.contracts.operations.actions import ActionPage, RecordedAction
@@ -219,7 +220,7 @@ class ConsoleTable(LedgerPart):
         if row is None or now >= min(row.ends_at, row.seen_at + idle_seconds):
             return None
         if now - row.seen_at > SEEN_EVERY_SECONDS:
-            with self._database.holding() as connection:
+            with suppress(Unavailable), self._database.holding() as connection:  # a full disk signs nobody out
                 connection.update(console_sessions, {"hash": session_hash}, {"seen_at": now})
         key = _record(row)
         return key if key.is_in_force(moment(now)) else None

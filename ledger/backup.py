@@ -26,6 +26,7 @@ from sluice.ledger.audit import record
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.reader import BACKUP_LEASE
+from sluice.ledger.schema import run_words
 from sluice.ledger.schema.migrate import schema_version, vacuum_into
 from sluice.ledger.schema.tables import console_sessions, events, leases, metadata
 from sluice.ledger.transaction import Transaction
@@ -182,7 +183,14 @@ def restore_dump(url: str, dump: Path, schema: str) -> None:
                 connection.exec_driver_sql(f'DROP TABLE IF EXISTS "{name}" CASCADE')
             connection.exec_driver_sql(f"CREATE TABLE IF NOT EXISTS {_MARK} (at float8)")
         told = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
-        _run(database.url, [tool, *told, str(dump)])
+        # The index of words needs an extension, which a new database lacks: it is made here, as for a new ledger.
+        parts = _run(database.url, [tool, "--list", str(dump)]).splitlines(keepends=True)
+        wanted = dump.with_name(f"{dump.name}.parts")
+        wanted.write_text("".join(one for one in parts if f" {run_words.NAME} " not in one))
+        _run(database.url, [tool, *told, f"--use-list={wanted}", str(dump)])
+        wanted.unlink()
+        with database.installing() as connection:
+            run_words.create(connection)
 
 
 def end_restoration(url: str) -> None:
@@ -227,12 +235,14 @@ def _tool(name: str, server: int) -> str:
     raise InvalidSetting("ledger_url", problem, f"install postgresql-client-{server}")
 
 
-def _run(url: URL, command: list[str]) -> None:
-    """Run a tool on the database at `url`; the password is in its environment, not among its arguments."""
-    address = _without_driver(url).set(password=None).render_as_string()
-    environment = {**os.environ, **({"PGPASSWORD": str(url.password)} if url.password else {})}
+def _run(url: URL, command: list[str]) -> str:
+    """Run a tool on the database at `url`, and return what it prints. The password is in its environment, not among its
+    arguments."""
+    password = url.password or url.query.get("password")
+    address = _without_driver(url)._replace(password=None).difference_update_query(["password"]).render_as_string()
+    environment = {**os.environ, **({"PGPASSWORD": str(password)} if password else {})}
     try:
-        subprocess.run(  # noqa: S603 - PostgreSQL's own tool
+        done = subprocess.run(  # noqa: S603 - PostgreSQL's own tool
             [command[0], f"--dbname={address}", *command[1:]],
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -245,6 +255,7 @@ def _run(url: URL, command: list[str]) -> None:
         raise Unavailable(f"{Path(command[0]).name} failed: {error.stderr.strip()[:500]}") from error
     except subprocess.TimeoutExpired as error:
         raise Unavailable(f"{Path(command[0]).name} took longer than {_TOOL_SECONDS} s") from error
+    return done.stdout
 
 
 def _without_driver(url: URL) -> URL:

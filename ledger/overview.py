@@ -18,7 +18,7 @@ from sluice.ledger.schema.tables import moment, operator_actions, pool_sizes
 
 MINUTES = 60
 BACKUP = "backup"
-"""Action of the audit by which a finished backup is recorded, with its place as the note."""
+"""Action of the audit by which a finished backup is recorded: its place is the subject, its figures the note."""
 _OLDEST_RUNS = 5
 
 _LAST_BACKUP = (

@@ -2,8 +2,8 @@
 
 Every line has `timestamp` (ISO 8601, UTC), `level`, `event`, `service` and `logger`; inside a span also `run_id`,
 `event_id`, `trace_id` and `span_id`. The standard library's loggers (Celery, uvicorn, ours) and structlog's go through
-the same chain, so a secret is masked in every logger's lines (`redact`, which spans use too). Of warnings and errors
-that repeat, ten a minute are written (`Repeats`).
+the same chain, so a secret is masked in every logger's lines (`redact`, which spans use too), and web addresses lose
+query and fragment. Of warnings and errors that repeat, ten a minute are written (`Repeats`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _SECRET_KEY = re.compile(
     r"|(?:apikey|secret|password|authorization)",
     re.IGNORECASE,
 )
+_WEB_URL = re.compile(r"\bhttps?://[^\s\"'<>]+", re.IGNORECASE)
 _URL_USER = re.compile(r"(\b[a-z][a-z0-9+.\-]{0,30}://)[^/?#\s\"'<>]*@", re.IGNORECASE)
 _QUERY_SECRET = re.compile(
     r"([?&](?:[a-z0-9]+[_-])*(?:api_?key|key|token|secret|password)=)[^&#\s\"'<>]+", re.IGNORECASE
@@ -140,8 +141,20 @@ def _set_level(logger: logging.Logger, level: int) -> None:
 
 
 def redacted(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
-    """Mask secrets. The last step before rendering, so that tracebacks are covered too."""
-    return {key: redact(value, key) for key, value in event_dict.items()}
+    """Mask secrets, and cut queries and fragments off web addresses, as they hold what people look for. The last step
+    before rendering, so that tracebacks are covered too."""
+    return {key: _without_queries(redact(value, key)) for key, value in event_dict.items()}
+
+
+def _without_queries(value: Any) -> Any:
+    match value:
+        case str() if "://" in value:
+            return _WEB_URL.sub(lambda found: found[0].partition("?")[0].partition("#")[0], value)
+        case dict():
+            return {key: _without_queries(inner) for key, inner in value.items()}
+        case list():
+            return [_without_queries(one) for one in value]
+    return value
 
 
 def _named(service: str) -> Processor:

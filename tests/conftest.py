@@ -24,6 +24,7 @@ pytest_plugins = (
     "tests.support.in_process",  # after those that it imports: their assertions are rewritten as they are loaded
     "tests.support.ledger_story",
     "tests.support.old_ledger",
+    "tests.support.console",
 )
 
 _data_home = TemporaryDirectory(prefix="sluice-tests-data-")

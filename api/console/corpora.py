@@ -92,8 +92,8 @@ def verify(visit: Operating, corpus: str) -> Response:
 @corpora.post("/corpora/{corpus}/serve")
 def serve(visit: Operating, corpus: str) -> Response:
     """Verify another generation, and serve it."""
-    generation, note = visit.form.get("generation", ""), visit.form.get("note", "").strip()[:1_000]
-    visit.instance.corpora.roll_back(corpus, generation, visit.caller, note)
+    generation = visit.form.get("generation", "")
+    visit.instance.corpora.roll_back(corpus, generation, visit.caller, visit.note())
     return visit.done(f"{generation} is served, until there are new records to publish.")
 
 
@@ -143,7 +143,7 @@ def text(visit: Operating, held_id: str) -> Response:
 @quarantine.post("/quarantine/{held_id}/release")
 def release(visit: Operating, held_id: str) -> Response:
     """Let a passage through."""
-    done = visit.instance.quarantine.release(held_id, visit.caller, _note(visit.form.get("note", "")))
+    done = visit.instance.quarantine.release(held_id, visit.caller, visit.note(why=""))
     return visit.done(
         f"It is let through; {done.waits_for}."
         if done.waits_for
@@ -154,14 +154,8 @@ def release(visit: Operating, held_id: str) -> Response:
 @quarantine.post("/quarantine/{held_id}/purge")
 def purge(visit: Operating, held_id: str) -> Response:
     """Remove a passage's text for good."""
-    visit.instance.quarantine.purge(held_id, visit.caller, _note(visit.form.get("note", "")))
+    visit.instance.quarantine.purge(held_id, visit.caller, visit.note(why=""))
     return visit.done("Its text is removed for good; the facts stay.")
-
-
-def _note(told: str) -> str:
-    if not 1 <= len(told.strip()) <= 1_000:
-        raise InvalidInput("note", "say why, in 1 to 1,000 letters")
-    return told.strip()
 
 
 def pieces(text: str, findings: Sequence[Finding]) -> list[tuple[str, str]]:

@@ -12,14 +12,13 @@ from fastapi.responses import RedirectResponse
 
 from sluice.api.access import CONSOLE
 from sluice.api.console.frame import OperatingAll, Visit, pages
-from sluice.api.console.hub import streamed
+from sluice.api.console.hub import streamed, whole_number
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.operations.crawling import RobotsFile
 from sluice.workers.service.instance import MOST_DAYS
 
 crawl = pages()
 MOST_HOSTS = 100
-REST_MINUTES = 60
 Days = Annotated[int, Query(ge=1, le=MOST_DAYS)]
 
 
@@ -39,7 +38,7 @@ def hosts(visit: OperatingAll, days: Days = 1, host: str | None = None) -> Respo
 @streamed("crawl", "crawl_figures.html", needs=operates, seconds=5)
 def host_figures(visit: Visit, parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Read the counts of the busiest hosts."""
-    since = datetime.now(UTC) - timedelta(days=_days(parameters) - 1)
+    since = datetime.now(UTC) - timedelta(days=whole_number(parameters, "days", MOST_DAYS) - 1)
     return {"hosts": visit.instance.context.host_stats.top(MOST_HOSTS, since.date()), "most": MOST_HOSTS}
 
 
@@ -71,32 +70,27 @@ def one(visit: OperatingAll, host: str, days: Days = 1, url: str | None = None) 
 @streamed("host", "host_figures.html", needs=operates, seconds=5)
 def figures_of_host(visit: Visit, parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Read what a host's page shows."""
-    found = visit.instance.crawling.host(parameters.get("host", ""), _days(parameters), parameters.get("url"))
+    found = visit.instance.crawling.host(
+        parameters.get("host", ""), whole_number(parameters, "days", MOST_DAYS), parameters.get("url")
+    )
     return {"host": found, "robots": [(one, _lines(one)) for one in found.robots]}
 
 
 @crawl.post("/crawl/{host}/rest")
 def rest(visit: OperatingAll, host: str) -> Response:
     """Send no request to a host for a while."""
-    minutes, why = visit.form.get("minutes", ""), visit.form.get("why", "").strip()
+    minutes = visit.form.get("minutes", "")
     if not minutes.isdecimal() or not 1 <= int(minutes[:6]) <= 7 * 24 * 60:
         raise InvalidInput("minutes", "give whole minutes, from 1 to 10,080 (a week)")
-    if not 1 <= len(why) <= 1_000:
-        raise InvalidInput("why", "say why, in 1 to 1,000 letters")
-    found = visit.instance.crawling.rest(host, 60.0 * int(minutes), visit.caller.owner, why)
+    found = visit.instance.crawling.rest(host, 60.0 * int(minutes), visit.caller.owner, visit.note("why", ""))
     return visit.done(f"No request to {found.host} begins for {minutes} minutes.")
 
 
 @crawl.post("/crawl/{host}/wake")
 def wake(visit: OperatingAll, host: str) -> Response:
     """End a rest."""
-    found = visit.instance.crawling.rest(host, 0, visit.caller.owner, visit.form.get("why", "").strip()[:1_000])
+    found = visit.instance.crawling.rest(host, 0, visit.caller.owner, visit.note("why"))
     return visit.done(f"Requests to {found.host} begin again, at its usual pace.")
-
-
-def _days(parameters: Mapping[str, str]) -> int:
-    told = parameters.get("days", "1")
-    return min(max(1, int(told)), MOST_DAYS) if told.isdecimal() else 1
 
 
 def _lines(robots: RobotsFile) -> list[tuple[str, bool]]:

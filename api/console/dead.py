@@ -117,7 +117,7 @@ def replay_many(visit: Operating) -> Response:
         filter=wanted,
         per_second=form.get("per_second") or "10",
         force=bool(form.get("force")),
-        note=form.get("note", "").strip(),
+        note=visit.note(),
         confirm=counted,
     )
     try:
@@ -139,7 +139,7 @@ def plan_purge(visit: Operating) -> Response:
 @dead.post("/dead/purge")
 def purge_many(visit: Operating) -> Response:
     """Empty the letters that were counted."""
-    asked = PurgeRequest(filter=filter_of(visit.form), confirm=_counted(visit.form), note=_note(visit))
+    asked = PurgeRequest(filter=filter_of(visit.form), confirm=_counted(visit.form), note=visit.note())
     try:
         done = visit.instance.dead_letters.purge_all(asked, visit.caller)
     except Conflict as error:
@@ -155,13 +155,6 @@ def _counted(form: Mapping[str, str]) -> int:
     if not counted.isdecimal() or typed != counted:
         raise InvalidInput("typed", "type the count that is told above")
     return int(counted)
-
-
-def _note(visit: Visit) -> str:
-    note = visit.form.get("note", "").strip()
-    if len(note) > 1_000:
-        raise InvalidInput("note", "has more than 1,000 letters")
-    return note
 
 
 @dead.get("/dead/{letter_id}")
@@ -189,7 +182,7 @@ def edit(visit: Operating, letter_id: str) -> Response:
         json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput("payload", f"is not JSON: {error}") from error
-    visit.instance.dead_letters.edit(letter_id, text.encode(), visit.caller, _note(visit))
+    visit.instance.dead_letters.edit(letter_id, text.encode(), visit.caller, visit.note())
     return visit.done("The payload is replaced, and the old one is kept. Replay it to try the new one.")
 
 
@@ -197,14 +190,14 @@ def edit(visit: Operating, letter_id: str) -> Response:
 def replay(visit: Operating, letter_id: str) -> Response:
     """Try the event again."""
     force = bool(visit.form.get("force"))
-    done = visit.instance.dead_letters.replay(letter_id, visit.caller, _note(visit), force=force)
+    done = visit.instance.dead_letters.replay(letter_id, visit.caller, visit.note(), force=force)
     return visit.done(f"{done.event_id} of {done.run_id} is ready again.")
 
 
 @dead.post("/dead/{letter_id}/purge")
 def purge(visit: Operating, letter_id: str) -> Response:
     """Empty the letter."""
-    visit.instance.dead_letters.purge(letter_id, visit.caller, _note(visit))
+    visit.instance.dead_letters.purge(letter_id, visit.caller, visit.note())
     return visit.done("Payload and stack are gone; the facts stay.", f"{CONSOLE}/dead/{letter_id}")
 
 
@@ -359,7 +352,7 @@ def _parts(view: ReplayView) -> list[tuple[str, str, int, float, float]]:
 @replays.post("/replays/{replay_id}/{action}")
 def change_replay(visit: Operating, replay_id: str, action: Literal["pause", "resume", "abort"]) -> Response:
     """Pause the replay, go on with it, or end it for good."""
-    view = visit.instance.dead_letters.change_replay(replay_id, action, visit.caller, _note(visit))
+    view = visit.instance.dead_letters.change_replay(replay_id, action, visit.caller, visit.note())
     return visit.done(f"{view.id} is {view.status}: {view.replayed} of {view.total} letters were brought back.")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sluice.contracts.gate import Decision
 from sluice.contracts.operations.overview import StageMinute
@@ -102,15 +102,26 @@ def scale_of(decision: Decision) -> Scale:
 
 def spark(minutes: Iterable[StageMinute], now: datetime) -> str:
     """Return the points of a line through what was handled in each minute of the last hour, 100 wide and 20 high."""
-    handled = [0] * MINUTES
-    for one in minutes:
-        place = MINUTES - 1 - int((now - one.at).total_seconds() // 60)
-        if 0 <= place < MINUTES:
-            handled[place] += one.handled
-    most = max(handled)
-    if not most:
-        return ""
-    step = 100.0 / (MINUTES - 1)
+    handled = by_time(minutes, now, timedelta(minutes=1), MINUTES, lambda one: one.handled)
+    return line(handled, max(handled), 100.0, SPARK_HEIGHT) if any(handled) else ""
+
+
+def by_time(
+    figures: Iterable[StageMinute], now: datetime, width: timedelta, count: int, amount: Callable[[StageMinute], float]
+) -> list[float]:
+    """Return the amounts of the last `count` stretches of time of that width, the latest one last."""
+    row = [0.0] * count
+    for one in figures:
+        place = count - 1 - (now - one.at) // width
+        if 0 <= place < count:
+            row[place] += amount(one)
+    return row
+
+
+def line(amounts: Sequence[float], highest: float, width: float, height: float, margin: float = 0.0) -> str:
+    """Return the points of a `<polyline>` of amounts, from left to right; `highest` reaches the top."""
+    step, room = width / max(1, len(amounts) - 1), height - 2 * margin
     return " ".join(
-        f"{place * step:.1f},{SPARK_HEIGHT * (1 - count / most):.1f}" for place, count in enumerate(handled)
+        f"{place * step:.1f},{height - margin - amount / (highest or 1) * room:.1f}"
+        for place, amount in enumerate(amounts)
     )

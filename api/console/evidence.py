@@ -11,7 +11,7 @@ from urllib.parse import quote
 from fastapi import Response
 
 from sluice.api.access import CONSOLE
-from sluice.api.console.frame import Operating, Visit, Visiting, pages
+from sluice.api.console.frame import Operating, Visiting, pages
 from sluice.contracts.api import DocumentText
 from sluice.contracts.errors import InvalidInput, PolicyRefused
 from sluice.contracts.learning.passages import PassageReason
@@ -67,14 +67,14 @@ def bad(visit: Operating, run_id: str, number: int) -> Response:
     reason = REASONS.get(visit.form.get("reason", ""))
     if reason is None:
         raise InvalidInput("reason", f"say why: {', '.join(REASONS)}")
-    follows = visit.instance.evidence.mark(run_id, number, visit.caller, reason, _note(visit))
+    follows = visit.instance.evidence.mark(run_id, number, visit.caller, reason, visit.note())
     return visit.done(f"It is recorded. In later answers the passage loses a share of its score and trust. {follows}")
 
 
 @evidence.post(ADDRESS + "/distrust")
 def distrust(visit: Operating, run_id: str, number: int) -> Response:
     """Keep the source out from now on."""
-    kept_out = visit.instance.evidence.keep_out_source(run_id, number, visit.caller, _note(visit))
+    kept_out = visit.instance.evidence.keep_out_source(run_id, number, visit.caller, visit.note())
     return visit.done(f"{kept_out} is on the negative list: nothing of it comes in any more. What is there stays.")
 
 
@@ -83,15 +83,8 @@ def forget(visit: Operating, run_id: str, number: int) -> Response:
     """Forget the cited document, once the operator has typed so."""
     if visit.form.get("typed", "").strip() != "forget":
         raise InvalidInput("typed", "type forget: the document goes with every trace of it, and is kept out")
-    run = visit.instance.evidence.forget(run_id, number, visit.caller, _note(visit))
+    run = visit.instance.evidence.forget(run_id, number, visit.caller, visit.note())
     return visit.done("The document is forgotten once this run is finished.", f"{CONSOLE}/runs/{run.run_id}")
-
-
-def _note(visit: Visit) -> str:
-    note = visit.form.get("note", "").strip()
-    if len(note) > 1_000:
-        raise InvalidInput("note", "has more than 1,000 letters")
-    return note
 
 
 class Line(NamedTuple):

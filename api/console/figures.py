@@ -4,14 +4,15 @@ figures, with what each stage did over an hour, a day or a month, as the dashboa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query, Response
 
+from sluice.api.console.drawing import by_time, line
 from sluice.api.console.frame import OperatingAll, Visit, pages
-from sluice.api.console.hub import streamed
+from sluice.api.console.hub import streamed, whole_number
 from sluice.contracts.graph.api import Neighbours
 from sluice.contracts.operations.overview import StageFigures, StageMinute
 from sluice.workers.service.operate.overview import stage_figures
@@ -36,8 +37,7 @@ def show(visit: OperatingAll, hours: Annotated[int, Query(ge=1, le=720)] = 1) ->
 @streamed("figures", "figures_figures.html", needs=lambda visit, _: visit.caller.may_operate_instance(), seconds=5)
 def read(visit: Visit, parameters: Mapping[str, str]) -> Mapping[str, Any]:
     """Read and draw them."""
-    told = parameters.get("hours", "1")
-    hours = min(max(1, int(told)), 720) if told.isdecimal() else 1
+    hours = whole_number(parameters, "hours", 720)
     stages = stage_figures(visit.instance.context, hours)
     charts = [(name, unit, *_drawn(stages, hours, amount)) for name, unit, amount in MEASURES]
     totals = [(one.stage, _total(one)) for one in stages]
@@ -49,19 +49,12 @@ def _drawn(
     stages: list[StageFigures], hours: int, amount: Callable[[StageMinute, int], float]
 ) -> tuple[list[tuple[str, str]], float]:
     """Return a line for each stage, and the highest amount."""
-    width = timedelta(minutes=stages[0].minutes_each)
-    now = datetime.now(UTC)
-    count = int(timedelta(hours=hours) / width)
-    amounts = {}
-    for one in stages:
-        row = [0.0] * count
-        for each in one.figures:
-            place = count - 1 - int((now - each.at) / width)
-            if 0 <= place < count:
-                row[place] = amount(each, one.minutes_each)
-        amounts[one.stage] = row
-    highest = max(max(row) for row in amounts.values())
-    return [(stage, line(row, highest)) for stage, row in amounts.items()], highest
+    minutes, now = stages[0].minutes_each, datetime.now(UTC)
+    width = timedelta(minutes=minutes)
+    count = timedelta(hours=hours) // width
+    rows = {one.stage: by_time(one.figures, now, width, count, lambda each: amount(each, minutes)) for one in stages}
+    highest = max(max(row) for row in rows.values())
+    return [(stage, line(row, highest, WIDTH, HEIGHT, 2.0)) for stage, row in rows.items()], highest
 
 
 def _total(stage: StageFigures) -> StageMinute:
@@ -115,17 +108,6 @@ def stacked(columns: Sequence[tuple[str, Mapping[str, float]]], kinds: Sequence[
                     Bar(round(place * step, 2), round(top, 2), round(step * 0.82, 2), round(height, 2), kind, tip)
                 )
     return bars
-
-
-def line(amounts: Iterable[float], highest: float) -> str:
-    """Return the points of a `<polyline>` of amounts, from left to right; `highest` reaches the top."""
-    told = list(amounts)
-    step = WIDTH / max(1, len(told) - 1)
-    points = (
-        f"{place * step:.1f},{HEIGHT - amount / (highest or 1) * (HEIGHT - 4) - 2:.1f}"
-        for place, amount in enumerate(told)
-    )
-    return " ".join(points)
 
 
 GRAPH_WIDTH, GRAPH_HEIGHT = 960, 640

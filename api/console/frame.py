@@ -136,6 +136,14 @@ class Visit:
         added = [(name, value) for name, value in changed.items() if value is not None]
         return address(self.request.scope["path"], urlencode([*kept, *added]))
 
+    def note(self, name: str = "note", why: str | None = None) -> str:
+        """Return a field of the form that says why, in at most 1,000 letters; it may be empty unless `why` tells what
+        it is for. Raises `InvalidInput`."""
+        note, problem = self.form.get(name, "").strip(), "has more than 1,000 letters"
+        if len(note) > 1_000 or (why is not None and not note):
+            raise InvalidInput(name, problem if why is None else f"say why, in 1 to 1,000 letters{why}")
+        return note
+
     def names(self) -> dict[str, str]:
         """Return the name of each key by its id, to an operator of all corpora; to others nothing."""
         return {one.id: one.name for one in self.instance.keys.list()} if self.is_whole_operator else {}

@@ -62,11 +62,10 @@ def model(visit: OperatingAll, version: str) -> Response:
 @gate.post("/gate/flags/{name}")
 def change_flag(visit: OperatingAll, name: str) -> Response:
     """Switch a flag on or off, kill it, or take back what is stored."""
-    action, note = visit.form.get("action", ""), visit.form.get("note", "").strip()
+    action = visit.form.get("action", "")
     if action not in get_args(FlagAction):
         raise InvalidInput("action", f"one of {', '.join(get_args(FlagAction))}")
-    if not note:
-        raise InvalidInput("note", "say why: whoever finds it changed reads it")
+    note = visit.note(why=": whoever finds it changed reads it")
     checked(FlagRequest, enabled=True, note=note)
     done = visit.instance.flags.change(name, action, visit.caller, note)  # type: ignore[arg-type]
     purged = f"; {done.purged} directives that waited for it are cancelled" if done.purged else ""
@@ -78,15 +77,15 @@ def change_flag(visit: OperatingAll, name: str) -> Response:
 def lift(visit: OperatingAll) -> Response:
     """End a step back before it heals."""
     told = {name: value for name in ("profile", "corpus") if (value := visit.form.get(name, EVERY)) != EVERY}
-    name, note = visit.form.get("name", ""), visit.form.get("note", "").strip()[:1_000]
-    lift_defence(visit.instance.context, name, visit.caller.owner, **told, note=note)  # type: ignore[arg-type]
+    name, context = visit.form.get("name", ""), visit.instance.context
+    lift_defence(context, name, visit.caller.owner, **told, note=visit.note())  # type: ignore[arg-type]
     return visit.done(f"The step back {name} is lifted; its windows begin anew.")
 
 
 @gate.post("/gate/models/{version}/stop")
 def stop(visit: OperatingAll, version: str) -> Response:
     """End a model's part in decisions."""
-    request = checked(RolloutRequest, action="stop", version=version, note=visit.form.get("note", "").strip())
+    request = checked(RolloutRequest, action="stop", version=version, note=visit.note())
     visit.instance.rollouts.apply(request, visit.caller.owner)
     return visit.done(f"Model {version} has no part in decisions any more.")
 

@@ -75,6 +75,12 @@ def streamed(name: str, template: str, *, needs: Needing, seconds: float = SECON
     return added
 
 
+def whole_number(parameters: Mapping[str, str], name: str, most: int) -> int:
+    """Return a parameter as a number from 1 to `most`; 1 for what is none."""
+    told = parameters.get(name, "")[:9]
+    return min(max(1, int(told)), most) if told.isdecimal() else 1
+
+
 @dataclass(slots=True)
 class Watched:
     """Figures that somebody watches: what is read for them, and the latest fragment."""

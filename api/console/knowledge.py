@@ -78,7 +78,7 @@ def review(visit: Operating, learning_id: str, action: str) -> Response:
     told, changes = DONE[action]
     if action == "keep":
         changes = {"keep_over": visit.form.get("over")}
-    feature, note = visit.form.get("feature", ""), visit.form.get("note", "").strip()
+    feature, note = visit.form.get("feature", ""), visit.note()
     if not FEATURE_NAME.fullmatch(feature):
         raise InvalidInput("feature", "is none")
     patch = checked(LearningPatch, **changes, note=note)

@@ -12,7 +12,7 @@ from sluice.api.access import CONSOLE
 from sluice.api.console.drawing import spark
 from sluice.api.console.frame import OperatingAll, Visit, Visiting, pages
 from sluice.api.console.hub import streamed
-from sluice.contracts.errors import InvalidInput, Unavailable, checked
+from sluice.contracts.errors import Unavailable, checked
 from sluice.contracts.event import Queue
 from sluice.contracts.operations.overview import ScaleRequest
 from sluice.workers.service.operate.overview import look, scale
@@ -43,9 +43,7 @@ def figures(visit: Visit, _parameters: Mapping[str, str]) -> Mapping[str, Any]:
 @overview.post("/stages/{stage}/pause")
 def pause(visit: OperatingAll, stage: Queue) -> Response:
     """Pause a stage."""
-    why = visit.form.get("why", "").strip()
-    if not 1 <= len(why) <= 1_000:
-        raise InvalidInput("why", "say why, in 1 to 1,000 letters: whoever finds the stage paused reads it")
+    why = visit.note("why", ": whoever finds the stage paused reads it")
     visit.instance.context.ledger.pause(stage, why, operator=visit.caller.owner)
     return visit.done(f"{stage} is paused: its events wait until it is resumed, those in hand finish.")
 

@@ -70,7 +70,7 @@ def cancel(visit: Operating, run_id: str) -> Response:
 def replay(visit: Operating, run_id: str) -> Response:
     """Put the run's dead letters back to work, each as `POST /v1/dead-letters/{id}/replay` does."""
     _seen(visit, run_id)
-    desk, note = visit.instance.dead_letters, visit.form.get("note", "")[:1_000]
+    desk, note = visit.instance.dead_letters, visit.note()
     letters = desk.some(DeadLetterPage(run_id=run_id, limit=MOST_LETTERS), visit.caller)
     replayed, left = 0, list[str]()
     for letter in letters:

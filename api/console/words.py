@@ -49,6 +49,11 @@ def number(amount: float) -> str:
     return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.3g}" if abs(amount) < 1_000 else f"{amount:,.0f}"
 
 
+def named(text: object) -> object:
+    """Return what a link is called: a text of spaces alone would be a link without a name."""
+    return text if not isinstance(text, str) or text.strip() else "(no name)"
+
+
 def in_bytes(amount: float) -> str:
     """Return a size in the unit that keeps it short: `1.4 GB`."""
     for unit in ("B", "kB", "MB", "GB"):
@@ -83,6 +88,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "clock": clock,
     "is_web": is_web,
     "milliseconds": milliseconds,
+    "named": named,
     "number": number,
     "span": span,
 }

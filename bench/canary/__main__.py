@@ -2,7 +2,7 @@
 
     python -m bench.canary [--canaries 1000] [--seed 17]
 
-A minute or two. The figures stand in docs/learning.md.
+A minute or two. The figures stand in README.md beside it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m bench.memory.loop             50 rounds of each, as tables
 
-What the figures of docs/memory/loop.md come from.
+What the figures of README.md beside it come from.
 """
 
 from __future__ import annotations

@@ -222,5 +222,5 @@ def other_table(found: Sequence[Measured]) -> str:
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    rule = ["---", *("---:" for _ in columns[1:])]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [columns, rule, *rows])
+    head, *cells = [f"| {' | '.join(row)} |" for row in [columns, *rows]]
+    return "\n".join([head, f"|---|{'---:|' * (len(columns) - 1)}", *cells])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sluice.cli.command import Shown, alone, table
@@ -63,16 +63,11 @@ def check() -> Shown:
         line = line_of(text, name)
         return f"{path}:{line}" if line else str(path) if path.is_file() else "default"
 
-    found: list[Finding] = []
     try:
-        settings = load_settings()
+        each: Iterable[InvalidSetting] = [*contradictions(load_settings())]
     except InvalidSetting as error:
         each = error.each if isinstance(error, InvalidSettings) else [error]
-        found += [Finding("error", one.field, place(one.field), one.problem, one.remedy) for one in each]
-    else:
-        found += [
-            Finding("error", one.field, place(one.field), one.problem, one.remedy) for one in contradictions(settings)
-        ]
+    found = [Finding("error", one.field, place(one.field), one.problem, one.remedy) for one in each]
     for told in stray_variables():
         name, _, problem = told.partition(" ")
         found.append(Finding("warning", name, "environment", problem, ""))

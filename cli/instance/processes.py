@@ -130,7 +130,7 @@ def _prepare_instance(settings: Settings) -> None:
     make_private(settings.data_dir)
     ledger, corpora = settings.own_ledger, list_corpora(settings.index_root)
     if corpora and settings.ledger_url is None and not ledger.exists():
-        remedy = "restore it from a backup, or begin a new one, without the runs and API keys, with `sluice migrate`"
+        remedy = "restore it from a backup, or begin a new one, without the runs and API keys, with `sluice upgrade`"
         raise NotFound(f"{ledger} is gone, and {settings.index_root} holds {', '.join(corpora)}: {remedy}")
     with lock_file(settings.data_dir / "up.lock", Conflict(f"another `sluice up` runs on {settings.data_dir}")):
         prepare_metrics(settings, of_instance=True)

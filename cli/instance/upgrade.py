@@ -1,25 +1,28 @@
-"""`sluice upgrade --check`: what this version would change about an instance's data. It changes nothing."""
+"""`sluice upgrade`: an instance's data on its way to this version; with `--check` only what would change about it."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from sluice.cli.command import Shown, alone, print_rows
-from sluice.cli.connection import connected, is_running, wrong
+from sluice.cli.connection import connected, is_running
 from sluice.cli.output import configured, say
-from sluice.contracts.errors import SluiceError
+from sluice.contracts.errors import Conflict, SluiceError
+from sluice.disk.durable import lock_file
 from sluice.index.folder import CorpusLayout, list_corpora
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.publish import read_current_name
 from sluice.ledger.database import Database
-from sluice.ledger.schema.migrate import look, room_for_copy
+from sluice.ledger.schema.migrate import Migration, look, migrate, room_for_copy
+from sluice.workers.data_dir import make_private
 from sluice.workers.settings import Settings
 
 
@@ -36,10 +39,12 @@ class Part:
 
 @alone
 def upgrade(check: bool = False) -> Shown:
-    """Say what an instance's data would go through with this version: schema, rebuilds, room. Changes nothing."""
-    if not check:
-        raise wrong("check", "is missing", "give --check; `sluice up` and `sluice migrate` carry it out")
+    """Bring an older ledger to this version, after a copy; or say what that means for all data."""
     settings = configured()
+    if not check:
+        with closing(Database(settings.ledger_location)) as database, _at_rest(settings):
+            done = migrate(database, datetime.now(UTC))
+        return Shown(asdict(done) | {"is_due": done.is_due, "dry_run": False}, _migrated(done))
     running = _running_version()
     parts = [*_ledger(settings, is_running=running is not None), *_corpora(settings), *_model(settings)]
     told = {"version": version("sluice"), "running": running, "parts": [asdict(one) for one in parts]}
@@ -51,6 +56,23 @@ def upgrade(check: bool = False) -> Shown:
             say("nothing is in the way")
 
     return Shown(told, draw, int(any(one.is_in_the_way for one in parts)))
+
+
+@contextmanager
+def _at_rest(settings: Settings) -> Iterator[None]:
+    """Keep this machine's `sluice up` from running meanwhile. Raises `Conflict` if it runs."""
+    make_private(settings.data_dir)
+    refusal = Conflict(f"`sluice up` runs on {settings.data_dir}: stop it first")
+    with lock_file(settings.data_dir / "up.lock", refusal):
+        yield
+
+
+def _migrated(migration: Migration) -> str:
+    if migration.found is None:
+        return f"the ledger is new: it begins with schema version {migration.wanted}"
+    if not migration.is_due:
+        return f"the ledger has schema version {migration.found}, as it should"
+    return f"the ledger went from schema version {migration.found} to {migration.wanted}; as it was: {migration.copy}"
 
 
 def _running_version() -> str | None:

@@ -92,7 +92,7 @@ def _compared(done: Restored | None) -> dict[str, object]:
 
 
 def _compare(done: Restored) -> None:
-    """Print a line for each difference, and one for what is equal; the rows of the ledger's tables are told as a sum."""
+    """Print what was compared; the rows of the ledger's tables as a sum, but for those that differ."""
     rows = [one for one in done.compared if one.what.startswith("rows of ") and one.is_equal]
     total = str(sum(int(one.backup) for one in rows))
     others = [one for one in done.compared if one not in rows]

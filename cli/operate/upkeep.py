@@ -1,32 +1,27 @@
-"""`sluice keys` and `sign`: API keys, and signatures of documents. `migrate`, `prune`: the ledger's upkeep."""
+"""`sluice keys` and `sign`: API keys, and signatures of documents. `prune`: the ledger's upkeep."""
 
 from __future__ import annotations
 
 import getpass
 import shutil
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import cast
 
 from sluice.cli.command import Shown, ahead, alone, chosen, needed, on_disk, print_shown, table
 from sluice.cli.output import configured, print_table, say
-from sluice.contracts.errors import Conflict, InvalidInput
+from sluice.contracts.errors import InvalidInput
 from sluice.contracts.operations.transfer import ARTEFACTS
-from sluice.disk.durable import lock_file
 from sluice.ledger.database import Database
 from sluice.ledger.retention import Pruning
-from sluice.ledger.schema.migrate import Migration, install, look
-from sluice.ledger.schema.migrate import migrate as carry_out
+from sluice.ledger.schema.migrate import install
 from sluice.trust.signature import SIGNATURE_SUFFIX, make_key
 from sluice.trust.signature import sign as sign_document
 from sluice.workers.context import Context
-from sluice.workers.data_dir import make_private
 from sluice.workers.service.callers import ApiKeys, Role
 from sluice.workers.service.documents import usable_url
-from sluice.workers.settings import Settings
 
 
 @on_disk
@@ -88,38 +83,6 @@ def sign(
     target = file.with_name(file.name + SIGNATURE_SUFFIX)
     target.write_text(signature.model_dump_json() + "\n", encoding="utf-8")
     return Shown({"file": str(target), "signature": signature}, f"wrote {target}")
-
-
-@alone
-def migrate(dry_run: bool = False) -> Shown:
-    """Bring an older ledger to this version; a copy is taken first."""
-    settings = configured()
-    with closing(Database(settings.ledger_location)) as database:
-        if dry_run:
-            done = look(database)
-        else:
-            with _at_rest(settings):
-                done = carry_out(database, datetime.now(UTC))
-    return Shown(asdict(done) | {"is_due": done.is_due, "dry_run": dry_run}, _migrated(done, dry_run=dry_run))
-
-
-@contextmanager
-def _at_rest(settings: Settings) -> Iterator[None]:
-    """Keep this machine's `sluice up` from running meanwhile. Raises `Conflict` if it runs."""
-    make_private(settings.data_dir)
-    refusal = Conflict(f"`sluice up` runs on {settings.data_dir}: stop it first")
-    with lock_file(settings.data_dir / "up.lock", refusal):
-        yield
-
-
-def _migrated(migration: Migration, *, dry_run: bool) -> str:
-    if migration.found is None:
-        return f"the ledger is new: it begins with schema version {migration.wanted}"
-    if not migration.is_due:
-        return f"the ledger has schema version {migration.found}, as it should"
-    if dry_run:
-        return f"the ledger would go from schema version {migration.found} to {migration.wanted}, after a copy"
-    return f"the ledger went from schema version {migration.found} to {migration.wanted}; as it was: {migration.copy}"
 
 
 @alone

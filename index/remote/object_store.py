@@ -50,6 +50,11 @@ class ObjectStore:
         with _named_errors(prefix):
             return {one["path"]: one["size"] for page in self._backend.list(prefix) for one in page}
 
+    def size(self, path: str) -> int:
+        """Return the size of one object, in bytes. Raises `NotFound` when it does not exist."""
+        with _named_errors(path):
+            return self._backend.head(path)["size"]
+
     def read(self, path: str) -> bytes:
         """Return a small object, whole. Raises `NotFound` when the object does not exist."""
         with _named_errors(path):

@@ -12,14 +12,13 @@ row of `attempts` is written only for one after which the event stood to be hand
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
 from sqlalchemy import and_, bindparam, case, delete, literal_column, null, or_, select, union_all, update
 
-from sluice.ledger.schema.tables import AnyRow, attempts, events, moment, perhaps_moment, runs
+from sluice.ledger.schema.tables import AnyRow, attempts, events, runs
 from sluice.ledger.transaction import Transaction
 
 FIRST_KEPT, LAST_KEPT = 3, 5
@@ -35,17 +34,17 @@ class Attempt:
     """A claim on an event. `epoch` numbers the event's claims. `ended_at` and `ending` are None while it is under way.
 
     `ready_at`: when the event became ready, with `behind` events of its tenant before it; from then to `claimed_at` it
-    waited for a worker. `waited_ms`: of its work, waiting for what `why` says.
+    waited for a worker. `waited_ms`: of its work, waiting for what `why` says. Moments are seconds since the epoch.
     """
 
     event_id: str
     epoch: int
     worker: str
-    ready_at: datetime
-    claimed_at: datetime
-    ended_at: datetime | None
-    ending: Ending | None
-    why: str | None
+    ready_at: float
+    claimed_at: float
+    ended_at: float | None = None
+    ending: Ending | None = None
+    why: str | None = None
     behind: int = 0
     waited_ms: int = 0
 
@@ -105,33 +104,18 @@ def count_retrying(connection: Transaction, run_id: str, change: int) -> None:
 
 def of_run(connection: Transaction, run_id: str, most: int) -> list[Attempt]:
     """Return at most `most` attempts of a run, by event and epoch."""
-    return _attempts(rows_of_run(connection, run_id, most))
-
-
-def of_event(connection: Transaction, run_id: str, event_id: str) -> Sequence[Attempt]:
-    """Return the attempts that are kept of one event, in order."""
-    return _attempts(_one_each(connection.execute(_ALL_OF_EVENT, {"of_run": run_id, "of_event": event_id})))
-
-
-def _attempts(rows: Iterable[AnyRow]) -> list[Attempt]:
-    return [
-        Attempt(
-            *(row.event_id, row.epoch, row.worker, moment(row.ready_at), moment(row.claimed_at)),
-            *(perhaps_moment(row.ended_at), row.outcome, row.why, row.behind, row.waited_ms),
-        )
-        for row in rows
-    ]
-
-
-def rows_of_run(connection: Transaction, run_id: str, most: int) -> Sequence[AnyRow]:
-    """Return the same as rows, whose columns are those of `attempts` with `waited_ms`."""
     return _one_each(connection.execute(_ALL_OF_RUN, {"of_run": run_id, "most": most}))
 
 
-def _one_each(rows: Iterable[AnyRow]) -> list[AnyRow]:
-    found: dict[tuple[str, int], AnyRow] = {}
-    for row in rows:
-        known = found.setdefault((row.event_id, row.epoch), row)
-        if known.outcome == "cancelled":  # it was cancelled as it waited: that claim had ended before
-            found[row.event_id, row.epoch] = row
+def of_event(connection: Transaction, run_id: str, event_id: str) -> list[Attempt]:
+    """Return the attempts that are kept of one event, in order."""
+    return _one_each(connection.execute(_ALL_OF_EVENT, {"of_run": run_id, "of_event": event_id}))
+
+
+def _one_each(rows: Iterable[AnyRow]) -> list[Attempt]:
+    found: dict[tuple[str, int], Attempt] = {}
+    for one in (Attempt(*row) for row in rows):
+        known = found.setdefault((one.event_id, one.epoch), one)
+        if known.ending == "cancelled":  # it was cancelled as it waited: that claim had ended before
+            found[one.event_id, one.epoch] = one
     return list(found.values())

@@ -297,8 +297,8 @@ def _poison(connection: Transaction, seen: Held, held: Mapping[str, Any], now: f
 
 
 def _park(connection: Transaction, run: AnyRow, row: AnyRow, verdict: DeadLetter, now: float) -> list[Event]:
-    balance, make = Balance(), partial(own_event, run, now=now)
-    emitted = park(connection, run, row, verdict, make, now, balance)
+    balance, make, caused = Balance(), partial(own_event, run, now=now), {"cause_id": row.id}
+    emitted = park(connection, run, row, verdict, lambda gap: make(gap).model_copy(update=caused), now, balance)
     closing = close_if_done(connection, run, emitted, make, now)
     balance.carry_out(connection, run, now)
     return emitted + closing

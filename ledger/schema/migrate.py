@@ -235,7 +235,7 @@ def _misfit(found: int) -> Conflict:
     if found < schema_version():
         return Conflict(
             f"the ledger has schema version {found} and this Sluice needs {schema_version()}: "
-            "run `sluice migrate`, which takes a copy first (`sluice up` does so by itself)"
+            "run `sluice upgrade`, which takes a copy first (`sluice up` does so by itself)"
         )
     return Conflict(
         f"the ledger has schema version {found} and this Sluice knows up to {schema_version()}: "
@@ -375,7 +375,7 @@ def _require_room(ledger: Path, free_bytes: FreeBytes) -> None:
     if free < needed:
         raise Unavailable(
             f"the disk of {ledger.parent} has {free / 1e6:,.0f} MB left and migrating the ledger needs "
-            f"{needed / 1e6:,.0f} MB: make room, then run `sluice migrate`"
+            f"{needed / 1e6:,.0f} MB: make room, then run `sluice upgrade`"
         )
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, func, select
 from sluice.contracts.api import RunStatus
 from sluice.contracts.event import QUEUES, Queue
 from sluice.ledger.audit import SLUICE
-from sluice.ledger.events.attempts import rows_of_run
+from sluice.ledger.events.attempts import Attempt, of_run
 from sluice.ledger.events.outbox import SERVED
 from sluice.ledger.events.stages import NO_WORKER, all_paused
 from sluice.ledger.schema.tables import AnyRow, dead_letters, events, operator_actions, runs
@@ -47,21 +47,6 @@ class EventRow:
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptRow:
-    """A claim on an event; see the table `attempts`."""
-
-    epoch: int
-    worker: str
-    ready_at: float
-    claimed_at: float
-    ended_at: float | None = None
-    outcome: str | None = None
-    why: str = ""
-    behind: int = 0
-    waited_ms: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Rest:
     """A stretch of time in which a stage took nothing; `ends` None: it goes on."""
 
@@ -82,7 +67,7 @@ class RunRecord:
     finished_at: float | None = None
     traceparent: str | None = None
     events: tuple[EventRow, ...] = ()
-    attempts: Mapping[str, tuple[AttemptRow, ...]] = field(default_factory=dict)
+    attempts: Mapping[str, tuple[Attempt, ...]] = field(default_factory=dict)
     rests: tuple[Rest, ...] = ()
     replayed_by: Mapping[str, str] = field(default_factory=dict)
 
@@ -114,10 +99,8 @@ def read_record(connection: Transaction, run_id: str, now: float) -> RunRecord:
     """Read the record of a run. Raises `NotFound` if there is none."""
     run = connection.select(runs, {"run_id": run_id}).found(f"run {run_id}")
     rows, tries = connection.execute(_EVENTS, {"of_run": run_id}).all(), defaultdict(list)
-    for row in rows_of_run(connection, run_id, MOST_EVENTS):
-        facts = {name: getattr(row, name) for name in ("epoch", "worker", "ready_at", "claimed_at", "ended_at")}
-        more = {"outcome": row.outcome, "why": row.why or "", "behind": row.behind, "waited_ms": row.waited_ms}
-        tries[row.event_id].append(AttemptRow(**facts, **more))
+    for one in of_run(connection, run_id, MOST_EVENTS):
+        tries[one.event_id].append(one)
     replays = connection.execute(_REPLAYS, {"of_run": run_id}) if run.dead_letters or _any_was_parked(tries) else ()
     return RunRecord(
         *(run_id, run.corpus, run.status, run.created_at, run.finished_at, run.traceparent),
@@ -128,8 +111,8 @@ def read_record(connection: Transaction, run_id: str, now: float) -> RunRecord:
     )
 
 
-def _any_was_parked(tries: Mapping[str, list[AttemptRow]]) -> bool:
-    return any(one.outcome == "parked" for found in tries.values() for one in found)
+def _any_was_parked(tries: Mapping[str, list[Attempt]]) -> bool:
+    return any(one.ending == "parked" for found in tries.values() for one in found)
 
 
 def _events_of(connection: Transaction, rows: Iterable[AnyRow]) -> tuple[EventRow, ...]:

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from sluice.contracts.operations.timeline import Doing
-from sluice.ledger.timeline.record import AttemptRow, EventRow, Rest, RunRecord
+from sluice.ledger.events.attempts import Attempt
+from sluice.ledger.timeline.record import EventRow, Rest, RunRecord
 
 FAILED = ("retried", "parked", "released")
 
@@ -40,7 +41,7 @@ def life_of(event: EventRow, record: RunRecord, now: float) -> list[Stretch]:
         at = event.created_at
         return [Stretch(event, "failed", at, at, event.why)] if event.kind == "GapFound" else []
     found: list[Stretch] = []
-    last: AttemptRow | None = None
+    last: Attempt | None = None
     for one in record.attempts.get(event.id, ()):
         found += _before(event, last, one, record)
         found += _during(event, one, now)
@@ -48,7 +49,7 @@ def life_of(event: EventRow, record: RunRecord, now: float) -> list[Stretch]:
     return [*found, *_afterwards(event, last, record, now)]
 
 
-def _before(event: EventRow, last: AttemptRow | None, one: AttemptRow, record: RunRecord) -> Iterator[Stretch]:
+def _before(event: EventRow, last: Attempt | None, one: Attempt, record: RunRecord) -> Iterator[Stretch]:
     since = event.created_at if last is None else _end(last, one.ready_at)
     left_out = one.epoch - (last.epoch if last else 0) - 1
     if left_out:
@@ -59,17 +60,17 @@ def _before(event: EventRow, last: AttemptRow | None, one: AttemptRow, record: R
     yield from _waits(event, one.ready_at, one.claimed_at, _otherwise(last, one.behind), record)
 
 
-def _otherwise(last: AttemptRow | None, behind: int) -> str:
+def _otherwise(last: Attempt | None, behind: int) -> str:
     """Return why an event waits while its stage takes events."""
     if behind:
         return f"behind {behind:,} of this tenant"
-    return "for another worker" if last is not None and last.outcome in ("died", "released") else ""
+    return "for another worker" if last is not None and last.ending in ("died", "released") else ""
 
 
-def _during(event: EventRow, one: AttemptRow, now: float) -> Iterator[Stretch]:
+def _during(event: EventRow, one: Attempt, now: float) -> Iterator[Stretch]:
     ends = _end(one, now)
-    doing: Doing = "died" if one.outcome == "died" else "failed" if one.outcome in FAILED else "works"
-    why = one.why or ("given back as its worker stopped" if one.outcome == "released" else "")
+    doing: Doing = "died" if one.ending == "died" else "failed" if one.ending in FAILED else "works"
+    why = one.why or ("given back as its worker stopped" if one.ending == "released" else "")
     is_under_way = one.ended_at is None and event.status == "claimed"
     whole = Stretch(event, doing, one.claimed_at, ends, why, one.worker, one.epoch, is_under_way)
     if waited := min(one.waited_ms / 1_000, max(0.0, whole.seconds)):
@@ -78,7 +79,7 @@ def _during(event: EventRow, one: AttemptRow, now: float) -> Iterator[Stretch]:
     yield whole
 
 
-def _afterwards(event: EventRow, last: AttemptRow | None, record: RunRecord, now: float) -> Iterator[Stretch]:
+def _afterwards(event: EventRow, last: Attempt | None, record: RunRecord, now: float) -> Iterator[Stretch]:
     since = event.created_at if last is None else _end(last, now)
     due = max(since, event.due_at or since)
     match event.status:
@@ -92,18 +93,18 @@ def _afterwards(event: EventRow, last: AttemptRow | None, record: RunRecord, now
                 yield _idle(event, last, since, due, record)
             *before, latest = _waits(event, due, now, _otherwise(last, event.behind), record)
             yield from (*before, latest._replace(is_under_way=True))
-        case "cancelled" if event.settled_at is not None and (last is None or last.outcome != "cancelled"):
+        case "cancelled" if event.settled_at is not None and (last is None or last.ending != "cancelled"):
             yield from _waits(event, since, event.settled_at, "", record)
         case "claimed" | "settled" if last is None:
             ends = event.settled_at or now
             yield Stretch(event, "works", since, ends, "its attempts were not recorded", is_under_way=ends == now)
 
 
-def _idle(event: EventRow, last: AttemptRow | None, begins: float, ends: float, record: RunRecord) -> Stretch:
-    if last is not None and last.outcome == "retried":
-        return Stretch(event, "backs_off", begins, ends, last.why)
+def _idle(event: EventRow, last: Attempt | None, begins: float, ends: float, record: RunRecord) -> Stretch:
+    if last is not None and last.ending == "retried":
+        return Stretch(event, "backs_off", begins, ends, last.why or "")
     by = record.replayed_by.get(event.id)
-    is_parked = last is not None and last.outcome in ("parked", "died")
+    is_parked = last is not None and last.ending in ("parked", "died")
     why = f"parked until {by or 'somebody'} replayed it" if is_parked else ""
     return Stretch(event, "waits", begins, ends, why)
 
@@ -132,5 +133,5 @@ def _open(rest: Rest, now: float) -> float:
     return now if rest.ends is None else rest.ends
 
 
-def _end(one: AttemptRow, now: float) -> float:
+def _end(one: Attempt, now: float) -> float:
     return now if one.ended_at is None else one.ended_at

@@ -123,7 +123,7 @@ def line_of(sums: Sequence[TimelineSum], total: float, *, is_over: bool = True) 
         ordered = sorted((part for part in parts if parts[part]), key=lambda part: -abs(parts[part]))
         told = [f"{part} {_figure(parts[part], places)}" for part in ordered[:MOST_PARTS]]
         if rest := sum(parts[part] for part in ordered[MOST_PARTS:]):
-            told.append(f"{len(ordered) - MOST_PARTS} others {_figure(rest, places)}")
+            told.append(f"{len(ordered) - MOST_PARTS} more {_figure(rest, places)}")
         if units:
             terms.append(f"{_figure(units, places)} {one.name}" + (f" ({', '.join(told)})" if told else ""))
     figure = f"{whole / scale:,.{places}f} s" + ("" if is_over else " so far")

@@ -3,7 +3,7 @@
 An agent restates its prompt: word by word, shortened, after "as noted in memory". A sentence is an echo of a printed
 line that has all of its words in the same order, its identifiers and numbers letter by letter, and is negated alike. So
 a text that adds anything, or says it in other words, is no echo. It needs no model; `python -m bench.memory.echo`
-measures its errors (docs/memory/loop.md).
+measures its errors (bench/memory/README.md).
 """
 
 from __future__ import annotations

@@ -38,11 +38,18 @@ def seen(instance: Instance) -> dict[str, Any]:
         response = instance.http.post("/v1/query", json={"query": question, "corpus": "docs", "top_k": 5})
         assert response.status_code == 200, response.text
         answers[question] = [(one["chunk_id"], one["text"]) for one in response.json()["chunks"]]
-    listed = {path: instance.http.get(path).json()["data"] for path in ("/v1/dead-letters", "/v1/keys", "/v1/webhooks")}
-    documents = instance.http.get("/v1/corpora/docs/documents", params={"limit": 100}).json()["data"]
+    listed = {path: instance.http.get(path).json()["data"] for path in ("/v1/dead-letters", "/v1/keys")}
+    hooks = [(one["id"], one["url"], one["types"]) for one in instance.http.get("/v1/webhooks").json()["data"]]
+    documents = instance.http.get("/v1/documents", params={"corpus": "docs", "limit": 100}).json()["data"]
     auth = {"project": PROJECT, "feature": "auth"}
     learnings = instance.http.get("/v1/memory/learnings", params=auth).json()["learnings"]
-    return {"answers": answers, **listed, "documents": [one["id"] for one in documents], "learnings": learnings}
+    return {
+        "answers": answers,
+        "webhooks": hooks,
+        **listed,
+        "documents": [one["id"] for one in documents],
+        "learnings": learnings,
+    }
 
 
 def as_operator(instance: Instance, key: str = "") -> str:
@@ -119,14 +126,13 @@ def test_backed_up_under_load_destroyed_and_restored(tmp_path: Path) -> None:
         for one in agents:
             one.start()
         time.sleep(3)
-        told = ("backup", str(tmp_path / "one.backup"), "--verify", "--passphrase-file", str(secret), "--json")
+        told = ("backup", str(tmp_path / "one.backup"), "--passphrase-file", str(secret), "--json")
         done = instance.sluice(*told, timeout=400)
         stop.set()
         for one in agents:
             one.join()
         assert failed == []
         assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
-        assert json.loads(done.stdout)["verified"]
         with closing(opened(instance.data_dir)) as context:
             actions = [one for one in audit(context.ledger) if one[0] < json_moment(done.stdout)]
         later = instance.http.post("/v1/forget", json={"corpus": "manuals", "document_id": "gone-2"})
@@ -134,7 +140,7 @@ def test_backed_up_under_load_destroyed_and_restored(tmp_path: Path) -> None:
         size = (instance.data_dir / "forgotten.jsonl").stat().st_size
         waits(lambda: (there / "forgotten.jsonl").stat().st_size == size)
         instance.kill()
-    shutil.rmtree(tmp_path / "one")
+    waits(lambda: shutil.rmtree(tmp_path / "one", ignore_errors=True) or not (tmp_path / "one").exists(), 60)
     shutil.move(tmp_path / "one.backup", there / "one.backup")
     after = Instance(tmp_path / "two")
     after.folder.mkdir()
@@ -144,15 +150,16 @@ def test_backed_up_under_load_destroyed_and_restored(tmp_path: Path) -> None:
     with after as instance:
         as_operator(instance, key)
         assert seen(instance) == before
-        assert instance.http.get("/v1/corpora/manuals/documents").json()["data"][0]["id"] == "m-1"
-        assert len(instance.http.get("/v1/corpora/manuals/documents").json()["data"]) == 1
+        manuals = instance.http.get("/v1/documents", params={"corpus": "manuals"}).json()["data"]
+        assert [one["id"] for one in manuals] == ["m-1"]
         with closing(opened(instance.data_dir)) as context:
             assert audit(context.ledger)[: len(actions)] == actions
         proof = instance.http.post("/v1/forgotten/prove", json={"corpus": "manuals", "document_id": "gone-1"})
         assert [one for one in proof.json()["traces"] if one["found"]] == []
         added(instance, "docs", {"new-1": "Storehouse 99 is new, and has no keys yet."})
         refused = after.sluice("restore", str(there / "one.backup"), "--identity", str(secret))
-        assert refused.returncode == 5 and "is not empty" in refused.stderr + refused.stdout
+        assert refused.returncode == 5
+        assert "is not empty" in refused.stderr + refused.stdout
 
 
 def json_moment(told: str) -> float:

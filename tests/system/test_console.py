@@ -9,14 +9,14 @@ from playwright.sync_api import Browser, Route, expect
 
 from sluice.ledger.ledger import Ledger
 from sluice.workers.service.callers import REMEMBERED_SECONDS, ApiKeys
-from tests.support.console import chromium, console_address, watched_page  # noqa: F401
+from tests.support.console import watched_page
 from tests.support.served import served
 from tests.support.valkey import Valkey
 
 PAGES = ("/console", "/console/runs", "/console/nothing")
 
 
-def test_the_browser_is_sandboxed(chromium: Browser) -> None:  # noqa: F811
+def test_the_browser_is_sandboxed(chromium: Browser) -> None:
     page = chromium.new_page()
     page.goto("chrome://sandbox")
     assert "adequately sandboxed" in page.inner_text("body")
@@ -26,11 +26,7 @@ def test_the_browser_is_sandboxed(chromium: Browser) -> None:  # noqa: F811
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
 def test_a_page_has_nothing_to_complain_of(
-    chromium: Browser,  # noqa: F811
-    console_address: str,  # noqa: F811
-    path: str,
-    width: int,
-    scheme: str,
+    chromium: Browser, console_address: str, path: str, width: int, scheme: str
 ) -> None:
     with watched_page(chromium, width=width, scheme=scheme) as page:
         page.goto(console_address + path)
@@ -39,7 +35,7 @@ def test_a_page_has_nothing_to_complain_of(
 
 
 @pytest.mark.parametrize("script", [True, False])
-def test_a_stage_is_paused_with_and_without_script(chromium: Browser, console_address: str, *, script: bool) -> None:  # noqa: F811
+def test_a_stage_is_paused_with_and_without_script(chromium: Browser, console_address: str, *, script: bool) -> None:
     with watched_page(chromium, script=script) as page:
         page.goto(console_address + "/console")
         page.fill("#pause-crawl-why", "maintenance <b>")
@@ -50,7 +46,7 @@ def test_a_stage_is_paused_with_and_without_script(chromium: Browser, console_ad
         assert page.url == console_address + "/console"
 
 
-def test_figures_change_while_one_looks(chromium: Browser, console_address: str) -> None:  # noqa: F811
+def test_figures_change_while_one_looks(chromium: Browser, console_address: str) -> None:
     with watched_page(chromium) as looking, watched_page(chromium) as doing:
         looking.goto(console_address + "/console")
         doing.goto(console_address + "/console")
@@ -59,7 +55,7 @@ def test_figures_change_while_one_looks(chromium: Browser, console_address: str)
         expect(looking.locator("#stage-gate")).to_contain_text("seen by another", timeout=10_000)
 
 
-def test_focus_and_place_stay_after_an_action(chromium: Browser, console_address: str) -> None:  # noqa: F811
+def test_focus_and_place_stay_after_an_action(chromium: Browser, console_address: str) -> None:
     with watched_page(chromium) as page:
         page.goto(console_address + "/console")
         page.locator("#scale-graph-workers").scroll_into_view_if_needed()
@@ -74,7 +70,7 @@ def test_focus_and_place_stay_after_an_action(chromium: Browser, console_address
         expect(page.locator("#said")).to_contain_text("graph: 3 wanted")
 
 
-def test_a_wrong_form_says_so_where_it_is(chromium: Browser, console_address: str) -> None:  # noqa: F811
+def test_a_wrong_form_says_so_where_it_is(chromium: Browser, console_address: str) -> None:
     with watched_page(chromium) as page:
         page.goto(console_address + "/console")
         page.fill("#scale-crawl-workers", "65")
@@ -91,7 +87,7 @@ INJECTED = (
 )
 
 
-def test_markup_that_was_injected_does_nothing(chromium: Browser, console_address: str) -> None:  # noqa: F811
+def test_markup_that_was_injected_does_nothing(chromium: Browser, console_address: str) -> None:
     """Where escaping failed: raw markup in the page, as a proxy before the browser puts it there."""
     context = chromium.new_context()
     page, sent = context.new_page(), list[str]()
@@ -112,11 +108,7 @@ def test_markup_that_was_injected_does_nothing(chromium: Browser, console_addres
     context.close()
 
 
-def test_one_signs_in_and_out_with_and_without_script(
-    chromium: Browser,  # noqa: F811
-    console_address: str,  # noqa: F811
-    valkey: Valkey,
-) -> None:
+def test_one_signs_in_and_out_with_and_without_script(chromium: Browser, console_address: str, valkey: Valkey) -> None:
     with Ledger(valkey.settings.ledger_location) as ledger:
         _, key = ApiKeys(ledger).create("Ana <b>", "operator", ())
     time.sleep(REMEMBERED_SECONDS)
@@ -139,8 +131,7 @@ def test_one_signs_in_and_out_with_and_without_script(
 
 
 def test_an_action_that_is_sent_twice_is_carried_out_once_and_may_lead_elsewhere(
-    chromium: Browser,  # noqa: F811
-    console_address: str,  # noqa: F811
+    chromium: Browser, console_address: str
 ) -> None:
     with watched_page(chromium) as page:
         page.goto(console_address + "/console")
@@ -158,11 +149,7 @@ def test_an_action_that_is_sent_twice_is_carried_out_once_and_may_lead_elsewhere
         assert len(sent) == 1
 
 
-def test_a_revoked_key_ends_what_its_browser_watches(
-    chromium: Browser,  # noqa: F811
-    console_address: str,  # noqa: F811
-    valkey: Valkey,
-) -> None:
+def test_a_revoked_key_ends_what_its_browser_watches(chromium: Browser, console_address: str, valkey: Valkey) -> None:
     with Ledger(valkey.settings.ledger_location) as ledger:
         key_id, key = ApiKeys(ledger).create("Ana", "operator", ())
     time.sleep(REMEMBERED_SECONDS)
@@ -176,7 +163,7 @@ def test_a_revoked_key_ends_what_its_browser_watches(
         expect(page.locator("h1")).to_have_text("Sign in", timeout=30_000)
 
 
-def test_figures_are_greyed_while_the_server_is_away(chromium: Browser, valkey: Valkey) -> None:  # noqa: F811
+def test_figures_are_greyed_while_the_server_is_away(chromium: Browser, valkey: Valkey) -> None:
     context = chromium.new_context()
     page = context.new_page()
     with served(valkey.settings) as address:

@@ -15,7 +15,7 @@ from sluice.contracts.ingest import HostCounts
 from sluice.ingest.politeness.robots import BrokerRobotsStore, RobotsAnswer
 from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.memories import MemoryDesk
-from tests.support.console import chromium, watched_page  # noqa: F401
+from tests.support.console import watched_page
 from tests.support.console_visitor import HOSTILE
 from tests.support.graph.corpus import FILES
 from tests.support.held_passage import holds
@@ -83,11 +83,7 @@ def filled(valkey: Valkey, make_instance: MakeInstance) -> Iterator[tuple[str, s
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
 def test_no_page_complains_or_is_too_wide(
-    chromium: Browser,  # noqa: F811
-    filled: tuple[str, str],
-    width: int,
-    scheme: str,
-    tmp_path: Path,
+    chromium: Browser, filled: tuple[str, str], width: int, scheme: str, tmp_path: Path
 ) -> None:
     address, held_id = filled
     with watched_page(chromium, width=width, scheme=scheme) as page:
@@ -99,10 +95,7 @@ def test_no_page_complains_or_is_too_wide(
             page.screenshot(path=tmp_path / f"{width}-{path.strip('/').replace('/', '_')[:60]}.png", full_page=True)
 
 
-def test_a_host_rests_and_a_flag_is_switched_with_script(
-    chromium: Browser,  # noqa: F811
-    filled: tuple[str, str],
-) -> None:
+def test_a_host_rests_and_a_flag_is_switched_with_script(chromium: Browser, filled: tuple[str, str]) -> None:
     with watched_page(chromium) as page:
         page.goto(f"{filled[0]}/console/crawl/{HOST}")
         page.fill("#rest-why", "it is ill")
@@ -115,7 +108,7 @@ def test_a_host_rests_and_a_flag_is_switched_with_script(
         expect(page.locator("#said")).to_contain_text("The flag rerank is")
 
 
-def test_a_key_is_made_in_place_and_copied(chromium: Browser, filled: tuple[str, str]) -> None:  # noqa: F811
+def test_a_key_is_made_in_place_and_copied(chromium: Browser, filled: tuple[str, str]) -> None:
     with watched_page(chromium) as page:
         page.goto(f"{filled[0]}/console/keys")
         page.fill("#make-name", "<b>ops</b>")

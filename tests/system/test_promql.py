@@ -49,6 +49,10 @@ RARE = {
 """Metrics whose label values are not known before what they count has happened, and why it does not happen here."""
 
 
+RARE_PANELS = {"stages.json: Outcomes other than done": "an event has to fail"}
+"""Panels that select label values which do not occur here, and why."""
+
+
 def expressions() -> Iterator[tuple[str, str]]:
     """Where each query stands, and the query as Grafana would send it."""
     for path in sorted(DASHBOARDS.glob("*.json")):
@@ -111,7 +115,7 @@ def make_busy(online: Instance) -> None:
     asked = {"query": "How is the ChainMap desk paid every morning?", "corpus": "default"}
     until(lambda: "[card]" in online.http.post("/v1/query", json=asked).text)
     for profile in ("marketing", "code"):
-        online.ask("How does ChainMap group multiple dicts?", profile=profile, plan="retrieve")
+        online.ask("How does ChainMap group multiple dicts?", profile=profile, plan="retrieve", deadline_seconds=300)
     for enabled in (False, True):
         assert online.http.put("/v1/flags/rerank", json={"enabled": enabled}).status_code == 200
         until(
@@ -130,8 +134,8 @@ def scraped(online: Instance, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """Two runs, one of which goes outside, feedback, and memory; then a Prometheus that has scraped the instance."""
     with scraping(f"127.0.0.1:{online.port}", tmp_path_factory.mktemp("prometheus")) as prometheus:
         question = "How does ChainMap group multiple dicts to create a single, updateable view?"
-        assert online.ask(question)["decision"]["use_crawl"]
-        run = online.ask(question)
+        assert online.ask(question, deadline_seconds=300)["decision"]["use_crawl"]
+        run = online.ask(question, deadline_seconds=300)
         assert run["decision"]["use_retrieval"]
         used = [run["answer"]["citations"][0]["chunk_id"]]
         given = {"run_id": run["run_id"], "chunk_ids_used": used, "outcome": "success"}
@@ -168,6 +172,7 @@ def test_every_panel_shows_something_unless_it_is_of_what_is_rare(scraped: Prome
         f"{where}: {expression}"
         for where, expression in expressions()
         if not where.startswith("alerts.yaml")
+        and where not in RARE_PANELS
         and not {re.sub(r"_(bucket|sum|count)$", "", name) for name, _ in selectors(expression)} & set(RARE)
         and not scraped.query(expression)
     ]

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -149,14 +150,19 @@ def service(instance: Instance, door: socket.socket, *command: str) -> Iterator[
             process.wait()
 
 
+def health_of(instance: Instance) -> dict[str, Any]:
+    checks: dict[str, Any] = httpx.get(f"{instance.url}/healthz").json()["checks"]
+    return checks
+
+
 def test_two_services_make_one_instance_and_tell_systemd_that_they_live(tmp_path: Path) -> None:
     instance = Instance(tmp_path)
     with manager(tmp_path / "up") as up, manager(tmp_path / "crawl") as crawl:
         with service(instance, up, "up", "--without", "crawl"):
             assert "STATUS=see http" in told(up, "READY=1")
             assert told(up, "WATCHDOG=1")
-            health = httpx.get(f"{instance.url}/healthz").json()["checks"]["workers"]
-            assert health["detail"] == "no worker for crawl", "another unit is to run it, and health says that it lacks"
+            # another unit is to run it, and health says that it lacks
+            until(lambda: health_of(instance)["workers"]["detail"] == "no worker for crawl")
             with service(instance, crawl, "worker", "crawl"):
                 assert told(crawl, "READY=1")
                 assert told(crawl, "WATCHDOG=1")

@@ -10,22 +10,15 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sluice.contracts.errors import NotFound
-from sluice.contracts.operations.forget import ForgetRequest, NewEntry
 from sluice.disk.durable import append_lines
-from sluice.index.folder import CorpusLayout
-from sluice.index.search.filters import selector
-from sluice.trust.source_trust import source_trust_of
 
 if TYPE_CHECKING:
     from sluice.workers.backup.archive import Keys, Seal
     from sluice.workers.backup.target import Target
-    from sluice.workers.context import Context
 
 LOG = "forgotten.jsonl"
 Action = Literal["forget", "delete_corpus", "keep_out", "allow"]
@@ -85,46 +78,3 @@ def logs_beside(target: Target, keys: Keys) -> Iterator[bytes]:
 
 def _name(*, is_closed: bool) -> str:
     return f"{LOG}.age" if is_closed else LOG
-
-
-def carry_out(context: Context, logged: Iterable[Logged]) -> int:
-    """Forget again, in an instance that nobody serves yet: documents leave the index at once, and a run of each request
-    removes their other traces when the instance works. Returns the number of documents that left."""
-    from sluice.workers.service.callers import OWN_MACHINE
-    from sluice.workers.service.corpora import CorpusDesk
-    from sluice.workers.service.forget import ForgetDesk
-
-    desk, caller, removed = ForgetDesk(context), OWN_MACHINE, 0
-    changed: set[str] = set()
-    for one in logged:
-        try:
-            if one.action == "keep_out":
-                desk.keep_out(NewEntry.model_validate(one.facts), caller)
-            elif one.action == "allow":
-                desk.allow(str(one.facts["id"]), caller, "restored")
-            else:
-                request = ForgetRequest.model_validate(one.facts)
-                removed += _remove(context, request, datetime.fromtimestamp(one.at, UTC))
-                changed.add(request.corpus)
-                if one.action == "delete_corpus":
-                    CorpusDesk(context).delete(request.corpus, caller, "restored")
-                else:
-                    desk.forget(request, caller)
-        except NotFound:
-            continue
-    for corpus in changed & set(context.readers.names()):
-        with context.writers.both(corpus) as both:
-            for writer in filter(None, both):
-                writer.erase()
-    return removed
-
-
-def _remove(context: Context, request: ForgetRequest, at: datetime) -> int:
-    if not CorpusLayout(context.settings.index_root, request.corpus).journal.is_dir():
-        return 0
-    is_meant = selector(request.selection, source_trust_of(context.settings.trust), at)
-    with context.writers.both(request.corpus) as both:
-        for writer in filter(None, both):
-            ids = [facts.document_id for facts in writer.select(is_meant)]
-            writer.remove(ids)
-        return len(ids)

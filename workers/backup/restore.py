@@ -17,27 +17,33 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from sluice.contracts.errors import Conflict, Corrupted
+from sluice.contracts.errors import Conflict, Corrupted, NotFound
+from sluice.contracts.operations.forget import ForgetRequest, NewEntry
 from sluice.disk.durable import fsync_path, lock_file
 from sluice.index.folder import CorpusLayout
+from sluice.index.search.filters import selector
 from sluice.index.settings import IndexSettings
 from sluice.ledger.backup import begin_anew, check_sqlite, count_rows, end_restoration, passing_database, restore_dump
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.schema.migrate import migrate, schema_version
+from sluice.trust.source_trust import source_trust_of
 from sluice.workers.backup.archive import BackupManifest, Keys, extract
-from sluice.workers.backup.forgotten import LOG, carry_out, logs_beside, read_log
+from sluice.workers.backup.forgotten import LOG, Logged, logs_beside, read_log
 from sluice.workers.backup.take import DUMP, LEDGER, answer, facts_of
 from sluice.workers.backup.target import Target, work_folder
 from sluice.workers.context import Context
 from sluice.workers.data_dir import INSTANCE_FILE
+from sluice.workers.service.callers import OWN_MACHINE
+from sluice.workers.service.corpora import CorpusDesk
+from sluice.workers.service.forget import ForgetDesk
 from sluice.workers.settings import Settings
 
 
@@ -83,15 +89,15 @@ def restore(
         Corrupted: the file is damaged or cut off. InvalidInput: it is no backup, or the keys do not open it.
         NotFound: there is no such file.
     """
-    _require_empty(into)
     into.parent.mkdir(parents=True, exist_ok=True)
     staging = _staging_of(into)
     refusal = Conflict(f"another restoration into {into} is under way")
     lock = into.parent / f".{into.name}.restore.lock"
     with lock_file(lock, refusal):
-        shutil.rmtree(staging, ignore_errors=True)
-        staging.mkdir(mode=0o700)
         try:
+            _require_empty(into)
+            shutil.rmtree(staging, ignore_errors=True)
+            staging.mkdir(mode=0o700)
             logs = [log for log in (into / LOG, settings.data_dir / LOG) if log.is_file()]
             known = [*logs_beside(target, keys), *(log.read_bytes() for log in logs)]
             done = _in_staging(settings, target, keys, staging, known, operator, keeps_instance=keeps_instance)
@@ -236,13 +242,12 @@ def _require_empty(into: Path) -> None:
         if into.exists():
             raise Conflict(f"{into} is no folder")
         return
-    names = {path.name for path in into.iterdir()}
-    if ".restoring" in names and not names & {LEDGER}:
-        for path in into.iterdir():
-            if path.name not in (LOG, ".restoring"):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        return
-    if held := sorted(names - {LOG, "lost+found"}):
+    staging = into / ".restoring"
+    others = [path for path in into.iterdir() if path.name not in (LOG, staging.name, "lost+found")]
+    if staging.is_dir() and any(staging.iterdir()):  # its end would have left nothing there
+        for path in others:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    elif held := sorted(path.name for path in others):
         raise Conflict(f"{into} is not empty ({', '.join(held[:3])}): name a folder that is, with --into")
 
 
@@ -258,3 +263,42 @@ def _put_in_place(staging: Path, into: Path) -> None:
         os.replace(path, into / path.name)
     fsync_path(into)
     staging.rmdir()
+
+
+def carry_out(context: Context, logged: Iterable[Logged]) -> int:
+    """Forget again, in an instance that nobody serves yet: documents leave the index at once, and a run of each request
+    removes their other traces when the instance works. Returns the number of documents that left."""
+    desk, caller, removed = ForgetDesk(context), OWN_MACHINE, 0
+    changed: set[str] = set()
+    for one in logged:
+        try:
+            if one.action == "keep_out":
+                desk.keep_out(NewEntry.model_validate(one.facts), caller)
+            elif one.action == "allow":
+                desk.allow(str(one.facts["id"]), caller, "restored")
+            else:
+                request = ForgetRequest.model_validate(one.facts)
+                removed += _remove(context, request, datetime.fromtimestamp(one.at, UTC))
+                changed.add(request.corpus)
+                if one.action == "delete_corpus":
+                    CorpusDesk(context).delete(request.corpus, caller, "restored")
+                else:
+                    desk.forget(request, caller)
+        except NotFound:
+            continue
+    for corpus in changed & set(context.readers.names()):
+        with context.writers.both(corpus) as both:
+            for writer in filter(None, both):
+                writer.erase()
+    return removed
+
+
+def _remove(context: Context, request: ForgetRequest, at: datetime) -> int:
+    if not CorpusLayout(context.settings.index_root, request.corpus).journal.is_dir():
+        return 0
+    is_meant = selector(request.selection, source_trust_of(context.settings.trust), at)
+    with context.writers.both(request.corpus) as both:
+        for writer in filter(None, both):
+            ids = [facts.document_id for facts in writer.select(is_meant)]
+            writer.remove(ids)
+        return len(ids)

@@ -14,7 +14,6 @@ Never copied: broker, spans, metrics, caches, exports, pages of which no copy ma
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -38,19 +37,16 @@ from sluice.index.local.build_alias import read_last_offset
 from sluice.index.local.reindex import read_documents, read_live_records
 from sluice.ledger.audit import record
 from sluice.ledger.backup import BackupLease, LedgerCopy, copy_ledger
-from sluice.otel.logs import redact
+from sluice.ledger.overview import BACKUP
 from sluice.workers.backup import VERIFIED
 from sluice.workers.backup.archive import MANIFEST, ArchiveWriter, BackupManifest, Canary, CorpusFacts, Seal
 from sluice.workers.backup.forgotten import LOG, copy_beside
 from sluice.workers.backup.target import Target, work_folder
 from sluice.workers.context import Context
-from sluice.workers.data_dir import SIGNING_FILE, config_file
-from sluice.workers.setting_names import names_of, origins
-from sluice.workers.settings import Settings
+from sluice.workers.data_dir import SIGNING_FILE
+from sluice.workers.service.operate.settings import list_settings
 from sluice.workers.wiring.corpora import FALLBACK_FOLDER, FITTED_FOLDER, Reader
 
-ACTION = "backup"
-"""Action of the audit by which a finished backup is recorded; its subject is the place, its note the figures."""
 LEDGER, DUMP = "ledger.sqlite", "ledger.dump"
 ALONGSIDE = ("freshness", FITTED_FOLDER, "evaluation/rag_gate")
 """Small folders of the data directory that are copied whole."""
@@ -115,7 +111,7 @@ def record_taken(context: Context, taken: Taken, operator: str, *, is_verified: 
         f"{sum(one.documents for one in taken.manifest.corpora.values())} documents, {taken.manifest.rows['runs']} runs"
     )
     with context.ledger.database.writing() as connection:
-        record(connection, context.ledger.clock(), operator, ACTION, [taken.place], told)
+        record(connection, context.ledger.clock(), operator, BACKUP, [taken.place], told)
 
 
 class _Writing:
@@ -188,7 +184,7 @@ class _Writing:
             self._add_if_there(self._context.blobs.path_of(sha256))  # not every hash in an event is one of a blob
 
     def _add_config(self) -> None:
-        told = list(_settings_told(self._context.settings))
+        told = [one for one in list_settings(self._context.settings) if one.source != "default"]
         self._archive.add_bytes("config/settings.json", to_json(told, indent=1))
         for name in (LOG, *((SIGNING_FILE,) if self._seal.is_closed else ())):
             self._add_if_there(self._data_dir / name)
@@ -220,18 +216,6 @@ class _Writing:
                     found.append(layout.generations / name)
                     break
             yield found
-
-
-def _settings_told(settings: Settings) -> Iterator[dict[str, object]]:
-    """Yield each setting that is not at its default, with its origin; keys and passwords are masked."""
-    path, held = config_file(), settings.model_dump(mode="json")
-    file = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-    origin = origins(Settings, file, os.environ)
-    for name in sorted(names_of(Settings)):
-        section, _, field = name.rpartition(".")
-        if name in origin:
-            value = (held[section] if section else held)[field]
-            yield {"setting": name, "value": redact(value, name), "from": origin[name]}
 
 
 def facts_of(layout: CorpusLayout, reader: Reader, written: int) -> CorpusFacts:

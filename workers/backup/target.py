@@ -74,10 +74,7 @@ class Target:
                 raise NotFound(f"there is no backup {self.path}")
             yield self.path
             return
-        size = self.store.sizes(self.name).get(self.name)
-        if size is None:
-            raise NotFound(f"the object store has no {self.name}")
-        path = work / f"fetched-{self.name}"
+        size, path = self.store.size(self.name), work / f"fetched-{self.name}"
         try:
             self.store.download(self.name, size, path)
             yield path

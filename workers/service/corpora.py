@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import tarfile
 import tempfile
 from bisect import bisect_right
@@ -321,22 +322,6 @@ class DocumentDesk:
         self._context, self._service = context, Service(context)
         self._trust = source_trust_of(context.settings.trust)
 
-    def some(
-        self,
-        caller: Caller,
-        corpus: str,
-        where: Where | None,
-        text: str | None,
-        order: shown.DocumentOrder,
-        limit: int,
-        after: str | None,
-    ) -> list[shown.DocumentView]:
-        """Return documents that meet the condition and have `text` in title, address or id, in any case."""
-        by, backwards = _ORDERS[order]
-        listed, is_wanted = self._reader(caller, corpus).listed(by, after, backwards=backwards), self._test(where, text)
-        found = (self._view(corpus, facts) for facts in listed if is_wanted(facts))
-        return list(islice(found, limit))
-
     def look_through(
         self,
         caller: Caller,
@@ -346,10 +331,10 @@ class DocumentDesk:
         order: shown.DocumentOrder,
         limit: int,
         after: str | None,
-        most: int,
+        most: int = sys.maxsize,
     ) -> tuple[list[shown.DocumentView], str | None]:
-        """Do as `some`, but read at most `most` documents; return those found, and the position from which to go on,
-        None at the end."""
+        """Return documents that meet the condition and have `text` in title, address or id, in any case, of at most
+        `most` that are read; and the position from which to go on, None at the end."""
         by, backwards = _ORDERS[order]
         listed, is_wanted = self._reader(caller, corpus).listed(by, after, backwards=backwards), self._test(where, text)
         found: list[shown.DocumentView] = []

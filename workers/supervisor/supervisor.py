@@ -305,8 +305,8 @@ class Supervisor:
         story = [story_of(one) for one in told if one and is_of_the_story(one)]
         for line in story[:MOST_LINES_A_TICK]:
             self.tell(line)
-        if left_out := len(story) - MOST_LINES_A_TICK:
-            self.tell(f"… and {left_out} more: see `sluice logs`") if left_out > 0 else None
+        if len(story) > MOST_LINES_A_TICK:
+            self.tell(f"… and {len(story) - MOST_LINES_A_TICK} more: see `sluice logs`")
 
     def look_after(self, child: Child, passed_seconds: float) -> None:
         """Listen to the process and do what is due: kill it, record its death, start it again."""

@@ -80,13 +80,17 @@ class Operations:
     def cancel(self, run_id: str) -> models.RunView:
         """Stop the open work of a run."""
 
+    @request("GET /v1/runs/{run_id}/evidence/{number}")
+    def evidence(self, run_id: str, number: int) -> models.EvidenceView:
+        """Return what one citation of a run's answer rests on."""
+
     @request("POST /v1/feedback", in_body=True, is_repeatable=True)
     def feedback(self, /, run_id: str, **fields: Any) -> dict[str, str]:
         """Give feedback on a run's answer: chunk_ids_used, outcome, rating, signal, note, response. It counts once for
         each run, key and signal.
 
         `passages` are of the answer and bad evidence: each with `citation` or `chunk_id`, `reason` (wrong, harmful,
-        outdated, off_topic) and `note`; with the verdict `fine` one takes back what one said of it.
+        outdated, off_topic, attack, duplicate) and `note`; with the verdict `fine` one takes back what one said of it.
         """
 
     @request("GET /v1/feedback/passages")
@@ -571,7 +575,7 @@ class Operations:
         self, /, filter: Mapping[str, Any], *, per_second: float = 10.0, dry_run: bool = False, **fields: Any
     ) -> models.ReplayView | models.ReplayPlan:
         """Put many dead letters back to work, `per_second` at a time; with `dry_run` return the plan only. `filter` as
-        of `dead_letters`; `fields`: force, note."""
+        of `dead_letters`; `fields`: force, confirm, note."""
 
     @request("GET /v1/replays")
     def replays(self, limit: int = 50, cursor: str | None = None) -> models.Page[models.ReplayView]:

@@ -186,7 +186,7 @@ def test_every_route_asks_for_the_feature_s_corpus(http: TestClient) -> None:
     found = {(method.upper(), path) for path, of in described.items() for method in of if path.startswith("/v1/memory")}
     asked = {(method, path.replace(UNKNOWN, "{learning_id}")) for method, path, _, _ in routes("auth")}
     refused_always, of_operators = ("PUT", "/v1/memory/learnings"), ("DELETE", "/v1/memory/orphans")
-    of_visible_features = {("GET", "/v1/memory/status"), ("GET", "/v1/memory/features")}
+    of_visible_features = {("GET", f"/v1/memory/{what}") for what in ("status", "features", "projects")}
     assert found == (asked - {("POST", "/v1/gate")}) | {refused_always, of_operators} | of_visible_features
 
 

@@ -33,7 +33,7 @@ def full(make_instance: MakeInstance, postgresql_cluster: str) -> Instance:
 def test_a_ledger_on_postgresql_comes_back_as_it_was(full: Instance, postgresql_cluster: str, tmp_path: Path) -> None:
     before, target = state(full.context), Target(str(tmp_path / "one.backup"), STORE)
     taken = take(full.context, target, Seal())
-    assert taken.manifest.postgresql_schema == "public" and "ledger.dump" in taken.manifest.members
+    assert taken.manifest.postgresql_schema == "public"
     with pytest.raises(Conflict, match="has a ledger already"):
         restore(full.context.settings, target, Keys(), "me", into=tmp_path / "new")
     assert not (tmp_path / "new").exists()
@@ -43,8 +43,8 @@ def test_a_ledger_on_postgresql_comes_back_as_it_was(full: Instance, postgresql_
     assert [one for one in done.compared if not one.is_equal] == []
     with closing(opened(tmp_path / "new", ledger_url=url)) as context:
         assert state(context) == before
+    other = full.context.settings.model_copy(update={"ledger_url": empty_schema(postgresql_cluster)})
     with pytest.raises(Conflict, match="schema 'public'"):
-        other = full.context.settings.model_copy(update={"ledger_url": empty_schema(postgresql_cluster)})
         restore(other, target, Keys(), "me", into=tmp_path / "other")
 
 
@@ -62,8 +62,28 @@ def test_a_backup_of_postgresql_is_verified_in_a_database_that_goes_again(
 def test_tools_that_are_older_than_the_server_are_refused_by_name(
     full: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find = ledger_backup._tool
+    find = ledger_backup._tool  # noqa: SLF001
     monkeypatch.setattr(ledger_backup, "_tool", lambda name, server: find(name, server + 90))
     with pytest.raises(InvalidSetting, match="postgresql-client-1"):
         take(full.context, Target(str(tmp_path / "one.backup"), STORE), Seal())
     assert not list(tmp_path.glob("one.backup*"))
+
+
+def test_a_restoration_that_was_killed_leaves_a_database_that_the_next_one_replaces(
+    full: Instance, postgresql_cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, url = Target(str(tmp_path / "one.backup"), STORE), new_database(postgresql_cluster)
+    take(full.context, target, Seal())
+    settings = full.context.settings.model_copy(update={"ledger_url": url})
+    with monkeypatch.context() as killed:
+        killed.setattr("sluice.workers.backup.restore.carry_out", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            restore(settings, target, Keys(), "me", into=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    assert restore(settings, target, Keys(), "me", into=tmp_path / "new").is_equal
+    with pytest.raises(Conflict, match="has a ledger already"):
+        restore(settings, target, Keys(), "me", into=tmp_path / "third")
+
+
+def _interrupted(*_: object) -> int:
+    raise KeyboardInterrupt

@@ -134,6 +134,20 @@ def test_many_go_back_to_work_after_a_dry_run(sluice: Sluice, ledger: Ledger) ->
     assert sluice("abort", replay_id).exit_code == 5
 
 
+def test_what_was_counted_goes_back_and_no_more(sluice: Sluice, ledger: Ledger) -> None:
+    parked(ledger)
+    told = sluice("replay", "--all", "--dry-run").stdout
+    counted = " ".join(told.split()).partition("these alone: ")[2].split()
+    assert (counted[0], counted[2:]) == ("--up-to", ["--confirm", "1"])
+    _, younger = parked(ledger)
+    refused = sluice("replay", "--all", "--confirm", "1")
+    assert refused.exit_code == 5
+    assert "2 dead letters match now, not 1" in refused.stderr
+    assert value(sluice("replay", "--all", *counted, "--json"))["total"] == 1
+    ledger.replays.advance(ledger.clock() + 10.0)
+    assert [letter.id for letter in ledger.dead_letters.list()] == [younger]
+
+
 @pytest.mark.parametrize(
     "arguments", [["replay"], ["purge"], ["replay", "dead_1", "--stage", "crawl"], ["purge", "dead_1", "--all"]]
 )

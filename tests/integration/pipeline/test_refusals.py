@@ -60,7 +60,7 @@ def test_a_search_that_may_not_go_out_is_told_with_its_run(
     assert instance.context.ledger.run(run_id).dead_letters == 0
     assert [line["run_id"] for line in lines if line["event"] == "egress_refused"] == [run_id]
     [(span, mark)] = marked(spans)
-    assert (span.name, (span.attributes or {})[RUN_ID]) == ("SearchDirected", run_id)
+    assert (span.name, (span.attributes or {})[RUN_ID]) == ("process search", run_id)
     assert (mark["host"], mark["rule"], mark["purpose"]) == ("10.0.0.1", "address", "search")
 
 

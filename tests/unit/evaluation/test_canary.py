@@ -148,6 +148,6 @@ def test_the_report_names_a_model_that_is_a_tenth_worse() -> None:
 
 
 def test_no_good_canary_is_stopped_and_nearly_every_bad_one_is() -> None:
-    """The bench's simulation with fewer canaries; its figures of 1,000 stand in docs/learning.md."""
+    """The bench's simulation with fewer canaries; its figures of 1,000 stand in bench/canary/README.md."""
     assert simulate(World(), 60, 3).ends["stopped"] <= 1
     assert simulate(World(loss=0.2), 40, 3).ends["stopped"] >= 39

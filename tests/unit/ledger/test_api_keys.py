@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from sluice.contracts.errors import Conflict, NotFound
+from sluice.contracts.errors import Conflict, DiskFull, NotFound
 from sluice.ledger.schema.tables import console_sessions, moment
 from tests.support.ledger_story import Story
 
@@ -77,3 +77,17 @@ def test_a_session_ends_with_its_key_by_itself_and_past_ones_go(story: Story) ->
     story.clock.passes(1_000.0)
     sessions.begin("s2", "key_2", 1_000.0)
     assert [row.hash for row in story.ledger.database.read(select(console_sessions))] == ["s2"]
+
+
+def test_a_full_disk_signs_nobody_out(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    story.ledger.keys.insert("key_1", "h1", "ann", "operator")
+    story.ledger.console.begin("s1", "key_1", 9_000.0)
+
+    def full() -> None:
+        raise DiskFull("the disk is full")
+
+    monkeypatch.setattr(story.ledger.database, "holding", full)
+    story.clock.passes(900.0)
+    found = story.ledger.console.find("s1", 3_600.0)
+    assert found is not None
+    assert found.id == "key_1"

@@ -89,6 +89,18 @@ def test_the_third_death_parks_the_event_as_poison_and_closes_its_run(story: Sto
     assert story.statuses(event) == "dead"
 
 
+def test_a_run_says_that_what_killed_its_workers_was_replayed_with_success(story: Story) -> None:
+    [event] = story.begins(page())
+    for _ in range(3):
+        story.claims(event)
+        story.ledger.release("w1")
+    [letter] = story.ledger.dead_letters.list()
+    story.ledger.dead_letters.replay(letter.id, "ann")
+    story.handles(event, Done())
+    view = story.ledger.run(event.run_id)
+    assert ([gap.reason for gap in view.mended], view.missing) == (["poison"], ())
+
+
 def test_the_claims_of_a_dead_worker_are_freed_at_once(story: Story) -> None:
     mine, other = story.begins(page(1), page(2))
     old = story.claims(mine, "w1")

@@ -166,7 +166,7 @@ def test_looking_makes_no_database(tmp_path: Path) -> None:
 
 
 def test_a_ledger_of_an_older_version_is_not_opened_and_the_command_that_helps_is_named(old: Database) -> None:
-    with pytest.raises(Conflict, match=rf"version 3 .* needs {LATER_VERSION}: run `sluice migrate`"):
+    with pytest.raises(Conflict, match=rf"version 3 .* needs {LATER_VERSION}: run `sluice upgrade`"):
         Ledger(_url(old))
 
 
@@ -266,6 +266,7 @@ def test_killed_at_any_statement_it_leaves_the_old_schema_or_the_new_and_can_be_
         assert _shape(database) == shapes[later_version]
         assert _rows(database, "SELECT id, payload FROM events ORDER BY id") == kept
         _drop_copies(database)
+        database.close()
         statement += 1
     assert statement > 5
 

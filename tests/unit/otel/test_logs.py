@@ -77,3 +77,14 @@ def test_the_console_format_is_for_people() -> None:
     assert "page_crawled" in stream.getvalue()
     assert "ValueError: broken" in stream.getvalue()
     assert not stream.getvalue().startswith("{")
+
+
+def test_a_web_address_loses_its_user_its_query_and_its_fragment_wherever_it_stands() -> None:
+    stream = io.StringIO()
+    configure("worker.crawl", TelemetrySettings(), stream)
+    url = "https://me:hunter2@a.test/p?q=my+illness#access=1"
+    get_logger("crawl").info("event_handled", url=url, why=f"GET {url} failed", passed={"by": [url]})
+    [line] = _lines(stream)
+    shown = "https://***@a.test/p"
+    assert (line["url"], line["why"], line["passed"]) == (shown, f"GET {shown} failed", {"by": [shown]})
+    get_logger("api").info("https://" * 20_000)  # in a time that grows with its length alone

@@ -13,7 +13,7 @@ from sluice.contracts.errors import SluiceError
 from sluice.contracts.event import QUEUES, Queue
 from sluice.contracts.operations.overview import Overview, Scaled, ScaleRequest, Spending, StageFigures, StageNow
 from sluice.ledger.overview import Glance
-from sluice.workers.broker.celery_app import wanted_size
+from sluice.workers.broker.celery_app import threads_of, wanted_size
 from sluice.workers.broker.transport import BROKER_ERRORS
 from sluice.workers.context import Context
 from sluice.workers.service.instance import check_health
@@ -26,9 +26,8 @@ WIDTHS = ((2, 1), (24, 15))
 _NOTHING = Glance({}, {}, 0, (), None, None)
 _AS_SET: dict[Queue, int] = {}
 _ELSEWHERE = (
-    "sluice up does not run this pool: `docker compose up -d --scale {stage}={workers}` does it with compose, "
-    "`kubectl scale deployment sluice-{stage} --replicas={workers}` in a cluster; what is recorded here is what "
-    "/healthz expects"
+    "sluice up does not run this pool, and only /healthz follows: with compose `docker compose up -d --scale "
+    "{stage}={copies}` does it, as each handles {size}; for `sluice worker {stage}` set pools.{stage} and restart it"
 )
 _HERE = "sluice up starts and stops workers within seconds; one that is stopped first finishes what it has in hand"
 
@@ -108,5 +107,6 @@ def scale(context: Context, stage: Queue, asked: ScaleRequest, operator: str) ->
     context.ledger.pool_sizes.ask(stage, asked.workers, operator, asked.note)
     wanted = wanted_size(context.settings, stage, context.ledger.pool_sizes.all())
     here = is_scaled_here(stage)
-    how = _HERE if here else _ELSEWHERE.format(stage=stage, workers=wanted)
+    size = max(1, *threads_of(context.settings, stage))
+    how = _HERE if here else _ELSEWHERE.format(stage=stage, copies=-(-wanted // size), size=size)
     return Scaled(stage=stage, workers_wanted=wanted, is_scaled_here=here, how=how)

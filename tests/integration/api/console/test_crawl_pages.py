@@ -18,6 +18,7 @@ from sluice.ingest.politeness.robots import BrokerRobotsStore, RobotsAnswer
 from sluice.ledger.ledger import Ledger
 from tests.support.console import token_in
 from tests.support.console_visitor import HOSTILE, Visitor, harmless, said
+from tests.support.in_process import MakeInstance
 from tests.support.site import Site
 from tests.support.valkey import Valkey
 
@@ -109,6 +110,16 @@ def test_a_breaker_that_opened_in_a_worker_is_told(crawled: Visitor, valkey: Val
     hosts.circuit_opened(HOST, datetime.now(UTC))
     hosts.close()
     assert "most of the latest requests of a worker failed" in crawled.get(f"/crawl/{HOST}")
+
+
+def test_a_worker_records_the_host_whose_breaker_opens(make_instance: MakeInstance, crawled: Visitor) -> None:
+    worker = make_instance(crawl={"enabled": True, "render": "never"})
+    breakers = worker.context.crawler._context.breakers  # noqa: SLF001 - it takes half a minute of failures else
+    for _ in range(20):
+        breakers.record(f"https://{HOST}", failed=True)
+    found = crawled.http.get(f"/v1/hosts/{HOST}").json()
+    assert found["circuit_opened_at"] is not None
+    assert crawled.http.get("/v1/hosts/other.example").json()["circuit_opened_at"] is None
 
 
 def test_one_page_is_tried_and_that_is_recorded(visitor: Visitor, ledger: Ledger) -> None:

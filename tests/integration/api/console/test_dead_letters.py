@@ -12,12 +12,12 @@ from urllib.parse import parse_qs
 import pytest
 from starlette.testclient import TestClient
 
-from sluice.contracts.event import DeadLetter, Done, Event, Next, new_run_id
-from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.event import Done
 from sluice.ledger.audit import actions_on
-from sluice.ledger.ledger import Claim, Ledger, NewRun
+from sluice.ledger.ledger import Claim, Ledger
 from sluice.workers.service.callers import ApiKeys
 from tests.support.console import signed_in, token_in
+from tests.support.parked import fails
 
 DEAD, REPLAYS = "/console/dead", "/console/replays"
 HOSTILE = (
@@ -41,22 +41,6 @@ def browser(serve: Callable[..., TestClient]) -> TestClient:
 def ledger(browser: TestClient) -> Ledger:
     opened: Ledger = browser.app.state.instance.context.ledger  # type: ignore[attr-defined]
     return opened
-
-
-def fails(ledger: Ledger, corpus: str = "docs", url: str = "https://example.org/1", why: str = "it is gone") -> str:
-    """The id of the letter of an event that was parked."""
-    run_id = new_run_id()
-    event = Event.of(CrawlDirected(url=url), run_id=run_id, corpus=corpus)
-    ledger.create_run(
-        NewRun(run_id=run_id, kind="crawl", corpus=corpus, request_sha256="0" * 64), [(event, Next(event.body))]
-    )
-    claim = ledger.claim_next("crawl", "w1", 10.0)
-    assert isinstance(claim, Claim)
-    try:
-        raise ValueError(why)
-    except ValueError as error:
-        ledger.settle(claim, DeadLetter("policy", error))
-    return ledger.dead_letters.list()[0].id
 
 
 def ok(response: Any) -> str:

@@ -24,11 +24,11 @@ from sluice.contracts.retrieval import RetrievedChunk
 from sluice.contracts.trust import Finding, Inspection, TrustFactors, TrustScore, Verdict
 from sluice.ledger.ledger import Claim, Ledger, NewRun
 from sluice.workers.service.callers import ApiKeys
-from tests.integration.api.console.test_dead_letters import fails
-from tests.integration.api.test_quarantine import holds
 from tests.support.console import signed_in, token_in
+from tests.support.held_passage import holds
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.ledger_story import answer
+from tests.support.parked import fails
 from tests.support.retrieved import retrieved
 from tests.support.valkey import Valkey
 

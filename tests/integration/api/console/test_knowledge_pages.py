@@ -107,6 +107,7 @@ def test_an_agent_reads_its_own_feature_and_changes_nothing(
     assert "database" in page
     assert "Reject" not in page
     agent.get(PAGE, 404, feature="build")
+    assert ("feature=auth" in agent.get("/memory"), "feature=build" in agent.get("/memory")) == (True, False)
     fields = {"project": PROJECT, "feature": "auth", "token": token_in(page)}
     assert agent.post(f"/learnings/{name}/reject", **fields).status_code == 403
     [looked] = ledger.console.actions(ActionPage(action="memory_read"))

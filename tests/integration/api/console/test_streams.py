@@ -6,6 +6,9 @@ do not (starlette 1102, httpx 2186). What a stop or a lost connection does needs
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +20,7 @@ import starlette
 from starlette.testclient import TestClient
 
 from sluice.api.console import overview
+from tests.support.instance import free_port
 from tests.support.served import served
 from tests.support.valkey import Valkey
 
@@ -99,3 +103,33 @@ def test_a_stream_goes_on_from_what_was_seen(serve: Callable[..., TestClient]) -
         seen = next(line for line in response.iter_lines() if line.startswith("id:"))
     assert seen
     assert http.get("/console/stream?page=nothing").status_code == 404
+
+
+SERVE = "from sluice.api.app import serve; from sluice.workers.settings import Settings; serve(Settings())"
+
+
+def test_a_process_with_open_streams_ends_soon_after_a_signal(valkey: Valkey) -> None:
+    port, data_dir = free_port(), str(valkey.settings.data_dir)
+    env = {**os.environ, "SLUICE_DATA_DIR": data_dir, "SLUICE_HTTP_PORT": str(port)}
+    process = subprocess.Popen([sys.executable, "-c", SERVE], env=env, stderr=subprocess.DEVNULL)
+    try:
+        address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 60
+        while not is_answering(address):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        run_id = httpx.post(f"{address}/v1/gate", json={"query": "what stays open?"}, timeout=30).json()["run_id"]
+        with followed(address, OVERVIEW, f"/v1/runs/{run_id}/events"):
+            began = time.monotonic()
+            process.terminate()
+            process.wait(30)
+            assert time.monotonic() - began < SOON_SECONDS
+    finally:
+        process.kill()
+        process.wait()
+
+
+def is_answering(address: str) -> bool:
+    try:
+        return httpx.get(f"{address}/livez", timeout=2).status_code == 200
+    except httpx.HTTPError:
+        return False

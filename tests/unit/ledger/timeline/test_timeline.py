@@ -16,12 +16,13 @@ from sluice.contracts.event import DeadLetter, Done, Event, Next, Retry, Waited
 from sluice.contracts.ingest import CrawlDirected, SearchDirected
 from sluice.contracts.operations.timeline import Timeline, TimelineRow
 from sluice.ledger import transaction
+from sluice.ledger.events.attempts import Attempt
 from sluice.ledger.ledger import Claim
 from sluice.ledger.retention import Pruning
 from sluice.ledger.schema.tables import moment
 from sluice.ledger.timeline import record
 from sluice.ledger.timeline.build import Detail, build_timeline
-from sluice.ledger.timeline.record import AttemptRow, EventRow, RunRecord
+from sluice.ledger.timeline.record import EventRow, RunRecord
 from sluice.ledger.timeline.stretches import Stretch
 from sluice.ledger.timeline.sums import line_of, sums_of
 from tests.support.ledger_story import Story, page
@@ -334,9 +335,9 @@ def test_of_eight_thousand_rows_the_folded_the_critical_and_failures_are_drawn()
     first = EventRow("first", "SearchDirected", "search", "settled", 0.0, 1.0)
     crawls = [EventRow(f"c{n}", "CrawlDirected", "crawl", "settled", 1.0, 2.0, cause_id="first") for n in range(8_000)]
     failing = [EventRow(f"f{n}", "CrawlDirected", "crawl", "dead", 1.0, cause_id="first") for n in range(400)]
-    attempts = {"first": (AttemptRow(1, "w", 0.0, 0.0, 1.0, "settled"),)}
-    attempts |= {one.id: (AttemptRow(1, "w", 1.0, 1.5, 2.0, "settled"),) for one in crawls}
-    attempts |= {one.id: (AttemptRow(1, "w", 1.0, 1.5, 2.0, "parked", "no page"),) for one in failing}
+    attempts = {"first": (Attempt("e", 1, "w", 0.0, 0.0, 1.0, "settled"),)}
+    attempts |= {one.id: (Attempt("e", 1, "w", 1.0, 1.5, 2.0, "settled"),) for one in crawls}
+    attempts |= {one.id: (Attempt("e", 1, "w", 1.0, 1.5, 2.0, "parked", "no page"),) for one in failing}
     closing = EventRow("end", "RunFinished", None, "recorded", 2.0, cause_id="c7999")
     whole = RunRecord(
         "run_1", "docs", "finished", 0.0, 2.0, events=(first, *crawls, *failing, closing), attempts=attempts
@@ -353,7 +354,7 @@ def test_of_eight_thousand_rows_the_folded_the_critical_and_failures_are_drawn()
 def test_a_claim_before_its_event_by_another_clock_moves_no_bar_and_the_sum_stays_exact() -> None:
     event = EventRow("e", "CrawlDirected", "crawl", "settled", 10.0, 11.0)
     closing = EventRow("end", "RunFinished", None, "recorded", 11.0, cause_id="e")
-    attempts = {"e": (AttemptRow(1, "w", 10.0, 9.75, 11.0, "settled"),)}
+    attempts = {"e": (Attempt("e", 1, "w", 10.0, 9.75, 11.0, "settled"),)}
     timeline = build_timeline(
         RunRecord("run_1", "docs", "finished", 10.0, 11.0, events=(event, closing), attempts=attempts), 20.0
     )
