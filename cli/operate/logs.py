@@ -6,6 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -37,13 +38,11 @@ def logs(
     tail = Tail(folder)
     tail.skip()
     found = _chosen(read(folder, since, (run_id or "").encode()), run_id, stage)
-    _print(found if run_id or since else deque(found, limit), as_json=as_json)
-    try:
+    with suppress(KeyboardInterrupt) if follow else nullcontext():
+        _print(found if run_id or since else deque(found, limit), as_json=as_json)
         while follow:
             _print(_chosen(tail.lines(), run_id, stage), as_json=as_json)
             time.sleep(FOLLOW_SECONDS)
-    except KeyboardInterrupt:
-        raise typer.Exit from None
 
 
 def _chosen(lines: Iterable[Line], run_id: str | None, stage: str | None) -> Iterator[Line]:
