@@ -37,6 +37,8 @@ SLUICE = "sluice"
 """The operator of actions that Sluice takes by itself."""
 PRUNED_SUBJECT = "ledger"
 """Subject of the actions that remove old runs."""
+BACKUP = "backup"
+"""Action by which a finished backup is recorded: its place is the subject, its figures the note."""
 LET_GO = "let_go"
 """Action on a corpus whose lost records an operator gives up."""
 

@@ -11,14 +11,12 @@ from sqlalchemy import literal_column, select
 from sluice.contracts.event import Queue
 from sluice.contracts.operations.overview import OpenRun, StageMinute
 from sluice.ledger import run_lists, stage_minutes
-from sluice.ledger.audit import record
+from sluice.ledger.audit import BACKUP, record
 from sluice.ledger.database import LedgerPart
 from sluice.ledger.dead_letters.query import count_reasons
 from sluice.ledger.schema.tables import moment, operator_actions, pool_sizes
 
 MINUTES = 60
-BACKUP = "backup"
-"""Action of the audit by which a finished backup is recorded: its place is the subject, its figures the note."""
 _OLDEST_RUNS = 5
 
 _LAST_BACKUP = (

@@ -20,7 +20,7 @@ from sluice.contracts.gate import Decision, GateDecided
 from sluice.contracts.index import AnswerReady, AnswerStale
 from sluice.contracts.ingest import CrawlDirected, PageCrawled
 from sluice.ledger import run_lists
-from sluice.ledger.audit import LET_GO, PRUNED_SUBJECT
+from sluice.ledger.audit import BACKUP, LET_GO, PRUNED_SUBJECT
 from sluice.ledger.database import Database
 from sluice.ledger.events import attempts, reservations, stages
 from sluice.ledger.events.attempts import Attempt
@@ -97,7 +97,8 @@ _BACKUP = select(leases.c.until).where(leases.c.name == BACKUP_LEASE, leases.c.u
 _LAST_BACKUP = (
     select(operator_actions.c.at)
     .where(
-        operator_actions.c.action == literal_column("'backup'"), operator_actions.c.note.startswith(bindparam("told"))
+        operator_actions.c.action == literal_column(f"'{BACKUP}'"),
+        operator_actions.c.note.startswith(bindparam("told")),
     )
     .order_by(operator_actions.c.seq.desc())
     .limit(1)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 from starlette.testclient import TestClient
 
 from sluice.contracts.event import Done, Next, Retry
@@ -98,6 +98,35 @@ def watched_page(
     troubles.watch(page)
     yield page
     troubles.none()
+    context.close()
+
+
+INJECTED = """
+<div id="injected" hx-get="/console/runs?stolen" hx-trigger="load"></div>
+<form hx-post="/console/stages/gate/pause" hx-trigger="load"><input name="why" value="stolen"></form>
+<div hx-sse:connect="/console/stream?page=overview&stolen"></div><img src=x onerror="window.pwned=1">
+<script>window.pwned=1</script>
+"""
+
+
+def nothing_comes_of_injected_markup(browser: Browser, address: str, loads: int) -> None:
+    """Where escaping failed: raw markup in the page, as a proxy before the browser puts it there, does nothing."""
+    context = browser.new_context()
+    page, sent = context.new_page(), list[str]()
+    page.on("request", lambda request: sent.append(f"{request.method} {request.url}"))
+
+    def inject(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.text().replace("</h1>", "</h1>" + INJECTED))
+
+    page.route("**/console", inject)
+    for _ in range(loads):
+        page.goto(address + "/console")
+        expect(page.locator("#injected")).to_be_attached()
+        page.wait_for_function("window.htmx && document.querySelector('#injected').getAttribute('hx-get') === null")
+        page.wait_for_timeout(300)
+        assert page.evaluate("window.pwned") is None
+    assert not [one for one in sent if "stolen" in one or one.startswith("POST")]
     context.close()
 
 

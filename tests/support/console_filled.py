@@ -99,6 +99,7 @@ def fill(instance: Instance, texts: Sequence[str]) -> dict[str, str]:
         ledger.console.record(one, one[:60], [f"thing:{one}"], note=one)
     for one in few:
         fails(ledger, one)
+        ledger.stage_minutes.note_ended("crawl", "handled", 0.2, 0.1)
     ledger.stage_minutes.flush()
     letter = ledger.dead_letters.list()[0].id
     wanted = DeadLetterFilter(stage="crawl")

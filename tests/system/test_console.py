@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from sluice.ledger.ledger import Ledger
 from sluice.workers.service.callers import REMEMBERED_SECONDS, ApiKeys
-from tests.support.console import watched_page
+from tests.support.console import nothing_comes_of_injected_markup, watched_page
 from tests.support.served import served
 from tests.support.valkey import Valkey
 
@@ -79,33 +79,8 @@ def test_a_wrong_form_says_so_where_it_is(chromium: Browser, console_address: st
         expect(page.locator("#scale-crawl-workers")).to_have_value("65")
 
 
-INJECTED = (
-    '<div id="injected" hx-get="/console/runs?stolen" hx-trigger="load"></div>'
-    '<form hx-post="/console/stages/gate/pause" hx-trigger="load"><input name="why" value="stolen"></form>'
-    '<div hx-sse:connect="/console/stream?page=overview&stolen"></div><img src=x onerror="window.pwned=1">'
-    "<script>window.pwned=1</script>"
-)
-
-
 def test_markup_that_was_injected_does_nothing(chromium: Browser, console_address: str) -> None:
-    """Where escaping failed: raw markup in the page, as a proxy before the browser puts it there."""
-    context = chromium.new_context()
-    page, sent = context.new_page(), list[str]()
-    page.on("request", lambda request: sent.append(f"{request.method} {request.url}"))
-
-    def inject(route: Route) -> None:
-        answer = route.fetch()
-        route.fulfill(response=answer, body=answer.text().replace("</h1>", "</h1>" + INJECTED))
-
-    page.route("**/console", inject)
-    for _ in range(8):
-        page.goto(console_address + "/console")
-        expect(page.locator("#injected")).to_be_attached()
-        page.wait_for_function("window.htmx && document.querySelector('#injected').getAttribute('hx-get') === null")
-        page.wait_for_timeout(300)
-        assert page.evaluate("window.pwned") is None
-    assert not [one for one in sent if "stolen" in one or one.startswith("POST")]
-    context.close()
+    nothing_comes_of_injected_markup(chromium, console_address, loads=8)
 
 
 def test_one_signs_in_and_out_with_and_without_script(chromium: Browser, console_address: str, valkey: Valkey) -> None:

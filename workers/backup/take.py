@@ -35,9 +35,8 @@ from sluice.index.journal.files import cut_files
 from sluice.index.journal.records import document_key
 from sluice.index.local.build_alias import read_last_offset
 from sluice.index.local.reindex import read_documents, read_live_records
-from sluice.ledger.audit import record
+from sluice.ledger.audit import BACKUP, record
 from sluice.ledger.backup import BackupLease, LedgerCopy, copy_ledger
-from sluice.ledger.overview import BACKUP
 from sluice.workers.backup import VERIFIED
 from sluice.workers.backup.archive import MANIFEST, ArchiveWriter, BackupManifest, Canary, CorpusFacts, Seal
 from sluice.workers.backup.forgotten import LOG, copy_beside

@@ -6,7 +6,6 @@ the file is whole or not there, and the data directory an instance that works or
 
 from __future__ import annotations
 
-import importlib
 import os
 import random
 import shutil
@@ -14,7 +13,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from sluice.workers.backup.restore import restore, verify
 from sluice.workers.backup.take import take
 from sluice.workers.backup.target import Target
 from sluice.workers.settings import Settings
+from tests.chaos.family import arm
 from tests.chaos.index.child import in_child
 from tests.chaos.report import Result
 from tests.support.backup_story import fill, opened, state
@@ -182,7 +181,7 @@ class World:
         if child == 0:  # pragma: no cover - another process
             try:
                 if isinstance(at, str):
-                    _arm(at)
+                    arm(at)
                 work()
             finally:
                 os._exit(0)
@@ -197,24 +196,3 @@ class World:
 def _comparable(found: dict[str, Any]) -> str:
     """The state as text, which passes from process to process."""
     return repr(sorted((name, value) for name, value in found.items()))
-
-
-def _arm(point: str) -> None:
-    seam, _, when = point.rpartition(".")
-    module, _, name = seam.partition(":")
-    owner: Any = importlib.import_module(module)
-    *classes, function = name.split(".")
-    for one in classes:
-        owner = getattr(owner, one)
-    setattr(owner, function, _dying(getattr(owner, function), when))
-
-
-def _dying(original: Callable[..., Any], when: str) -> Callable[..., Any]:
-    @wraps(original)
-    def die(*arguments: Any, **named: Any) -> Any:
-        if when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        original(*arguments, **named)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    return die

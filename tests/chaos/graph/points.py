@@ -6,18 +6,14 @@ each death the documents are changed once more, so that what was left half-done 
 
 from __future__ import annotations
 
-import importlib
 import os
-import signal
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import text
 
 from sluice.contracts.api import DocumentsRequest
 from sluice.workers.settings import Settings
+from tests.chaos.family import arm
 from tests.chaos.graph.verdict import problems
 from tests.chaos.report import Result
 from tests.support.graph.corpus import FILES
@@ -101,29 +97,8 @@ def _dies(broker: Valkey, point: str) -> bool:
     child = os.fork()
     if child == 0:  # pragma: no cover - another process
         try:
-            _arm(point)
+            arm(point)
             Instance(broker, {}).works("graph")
         finally:
             os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
-
-
-def _arm(point: str) -> None:
-    seam, _, when = point.rpartition(".")
-    module, _, name = seam.partition(":")
-    owner: Any = importlib.import_module(module)
-    *classes, function = name.split(".")
-    for one in classes:
-        owner = getattr(owner, one)
-    setattr(owner, function, _dying(getattr(owner, function), when))
-
-
-def _dying(original: Callable[..., Any], when: str) -> Callable[..., Any]:
-    @wraps(original)
-    def die(*arguments: Any, **named: Any) -> Any:
-        if when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        original(*arguments, **named)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    return die

@@ -13,16 +13,22 @@ from tests.support.console_visitor import Visitor
 
 
 @pytest.fixture
-def visitor(serve: Callable[..., TestClient]) -> Visitor:
-    """Who sits at the machine: no key was made."""
+def browser(serve: Callable[..., TestClient]) -> TestClient:
+    """A client that keeps the cookies of a session."""
     http = serve()
     http.base_url = "https://127.0.0.1"
-    return Visitor(http)
+    return http
 
 
 @pytest.fixture
-def ledger(visitor: Visitor) -> Ledger:
-    opened: Ledger = visitor.http.app.state.instance.context.ledger  # type: ignore[attr-defined]
+def visitor(browser: TestClient) -> Visitor:
+    """Who sits at the machine: no key was made."""
+    return Visitor(browser)
+
+
+@pytest.fixture
+def ledger(browser: TestClient) -> Ledger:
+    opened: Ledger = browser.app.state.instance.context.ledger  # type: ignore[attr-defined]
     return opened
 
 

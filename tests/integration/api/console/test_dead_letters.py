@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -28,19 +27,6 @@ HOSTILE = (
     "{{ 7 * 7 }}{% raw %}",
     "\u202egnp.exe " + "a" * 400,
 )
-
-
-@pytest.fixture
-def browser(serve: Callable[..., TestClient]) -> TestClient:
-    http = serve()
-    http.base_url = "https://127.0.0.1"
-    return http
-
-
-@pytest.fixture
-def ledger(browser: TestClient) -> Ledger:
-    opened: Ledger = browser.app.state.instance.context.ledger  # type: ignore[attr-defined]
-    return opened
 
 
 def ok(response: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
@@ -45,19 +44,6 @@ HOSTILE = (
     "javascript:pwned=1",
     "{{ 7 * 7 }}{% raw %}",
 )
-
-
-@pytest.fixture
-def browser(serve: Callable[..., TestClient]) -> TestClient:
-    http = serve()
-    http.base_url = "https://127.0.0.1"
-    return http
-
-
-@pytest.fixture
-def ledger(browser: TestClient) -> Ledger:
-    opened: Ledger = browser.app.state.instance.context.ledger  # type: ignore[attr-defined]
-    return opened
 
 
 def cites(ledger: Ledger, *chunks: RetrievedChunk, corpus: str = "docs", **changes: Any) -> str:

@@ -28,20 +28,6 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml"}
 
 
 @pytest.fixture
-def browser(serve: Callable[..., TestClient]) -> TestClient:
-    """A client that keeps the cookies of a session."""
-    http = serve()
-    http.base_url = "https://127.0.0.1"
-    return http
-
-
-@pytest.fixture
-def ledger(browser: TestClient) -> Ledger:
-    opened: Ledger = browser.app.state.instance.context.ledger  # type: ignore[attr-defined]
-    return opened
-
-
-@pytest.fixture
 def make_key(browser: TestClient) -> Callable[..., tuple[str, str]]:
     keys: ApiKeys = browser.app.state.instance.keys  # type: ignore[attr-defined]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,19 +21,6 @@ from tests.support.in_process import MakeInstance
 from tests.support.ledger_story import Clock
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
-
-
-@pytest.fixture
-def browser(serve: Callable[..., TestClient]) -> TestClient:
-    http = serve()
-    http.base_url = "https://127.0.0.1"
-    return http
-
-
-@pytest.fixture
-def ledger(browser: TestClient) -> Ledger:
-    opened: Ledger = browser.app.state.instance.context.ledger  # type: ignore[attr-defined]
-    return opened
 
 
 def ask(browser: TestClient, query: str = "who?", corpus: str = "docs") -> str:
