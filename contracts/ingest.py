@@ -340,6 +340,9 @@ class ChunksEmbedded(Body, queue="index"):
     subject: LaterText = None
 
 
+IDS_AT_ONCE = 1_000  # most documents whose removal one event directs
+
+
 class DocumentsRemoved(Body, queue="index"):
     """An agent or operator requested that documents be forgotten. With `erase` every trace is removed, also from older
     versions and generations; `selection` is the request's."""

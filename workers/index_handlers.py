@@ -40,8 +40,6 @@ from sluice.workers.wiring.corpora import Corpora, CorpusWriters, Writer
 from sluice.workers.wiring.graphs import GraphArms, graph_directives
 from sluice.workers.wiring.snapshot_upload import Shipper
 
-IDS_AT_ONCE = 1_000
-"""Most documents whose removal one event directs."""
 BACKED_UP = Retry(5.0, "a backup is being taken, and forgetting would remove what it is to hold", counts=False)
 STILL_OPEN_SECONDS = 0.5
 """Pause before the next look for open events of forgotten documents; an event takes about as long."""
@@ -159,7 +157,7 @@ def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: Bl
     held = ledger.quarantine.of(event.corpus, ids, selection)
     _remove_blobs(filter(None, held.values()), blobs)  # before the rows: a row that is left leads to its blob again
     ledger.quarantine.forget(held)
-    parts = [ids[first : first + IDS_AT_ONCE] for first in range(0, len(ids), IDS_AT_ONCE)] or [()]
+    parts = [ids[first : first + ingest.IDS_AT_ONCE] for first in range(0, len(ids), ingest.IDS_AT_ONCE)] or [()]
     if not is_written:
         return Done(tuple(Next(ingest.ErasureDirected(document_ids=part, selection=selection)) for part in parts))
     removed = (ingest.DocumentsRemoved(document_ids=part, erase=True, selection=selection) for part in parts)

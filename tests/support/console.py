@@ -10,6 +10,7 @@ import pwd
 import re
 import shutil
 import tempfile
+from asyncio.events import _get_running_loop, _set_running_loop
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,6 +67,19 @@ def chromium() -> Iterator[Browser]:
             browser.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _browser_loop_set_aside(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Playwright leaves its event loop as the running one of this thread, and `asyncio.run` of another test would refuse
+    to begin beside it: it is set aside while a test without the browser runs."""
+    loop = _get_running_loop()
+    if loop is None or "chromium" in request.fixturenames:
+        yield
+        return
+    _set_running_loop(None)
+    yield
+    _set_running_loop(loop)
 
 
 @dataclass

@@ -278,12 +278,13 @@ def carry_out(context: Context, logged: Iterable[Logged]) -> int:
                 desk.allow(str(one.facts["id"]), caller, "restored")
             else:
                 request = ForgetRequest.model_validate(one.facts)
-                removed += _remove(context, request, datetime.fromtimestamp(one.at, UTC))
+                ids = _remove(context, request, datetime.fromtimestamp(one.at, UTC))
+                removed += len(ids)
                 changed.add(request.corpus)
                 if one.action == "delete_corpus":
                     CorpusDesk(context).delete(request.corpus, caller, "restored")
                 else:
-                    desk.forget(request, caller)
+                    desk.forget(request, caller, ids)
         except NotFound:
             continue
     for corpus in changed & set(context.readers.names()):
@@ -293,12 +294,12 @@ def carry_out(context: Context, logged: Iterable[Logged]) -> int:
     return removed
 
 
-def _remove(context: Context, request: ForgetRequest, at: datetime) -> int:
+def _remove(context: Context, request: ForgetRequest, at: datetime) -> list[str]:
     if not CorpusLayout(context.settings.index_root, request.corpus).journal.is_dir():
-        return 0
+        return []
     is_meant = selector(request.selection, source_trust_of(context.settings.trust), at)
     with context.writers.both(request.corpus) as both:
         for writer in filter(None, both):
             ids = [facts.document_id for facts in writer.select(is_meant)]
             writer.remove(ids)
-        return len(ids)
+        return ids

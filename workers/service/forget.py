@@ -16,7 +16,7 @@ from sluice.contracts.base import shared_fields
 from sluice.contracts.document import ChunkBatch, ChunkedDocument, DocumentBatch, DocumentFacts
 from sluice.contracts.errors import Corrupted, InvalidInput, NotFound, SluiceError
 from sluice.contracts.event import Next
-from sluice.contracts.ingest import ForgetDirected
+from sluice.contracts.ingest import IDS_AT_ONCE, DocumentsRemoved, ForgetDirected
 from sluice.contracts.operations import forget as forgetting
 from sluice.graph.generations.publish import MANIFEST, Generation, open_generation
 from sluice.graph.servers.server import GraphServer
@@ -48,8 +48,8 @@ class ForgetDesk:
         self._service = Service(context)
         self._forgotten = context.ledger.forgotten
 
-    def forget(self, request: forgetting.ForgetRequest, caller: Caller) -> RunAccepted:
-        """Begin a run that forgets documents. The run is finished when nothing of them is left.
+    def forget(self, request: forgetting.ForgetRequest, caller: Caller, removed: Sequence[str] = ()) -> RunAccepted:
+        """Begin a run that forgets documents, also those `removed` from the index already, and ends when none is left.
 
         Raises:
             InvalidInput: the URL or the prefix cannot be used.
@@ -63,7 +63,9 @@ class ForgetDesk:
         body = ForgetDirected(selection=selection, keep_out=request.keep_out, operator=caller.owner, note=request.note)
         entries = [selection.named] if request.keep_out and selection.named else []
         note_forgotten(self._context.settings.data_dir, "forget", **request.model_dump(mode="json"))
-        first = [Entry(self._service.event_of(Next(body), run))]
+        parts = [tuple(removed[first : first + IDS_AT_ONCE]) for first in range(0, len(removed), IDS_AT_ONCE)]
+        gone = [DocumentsRemoved(document_ids=part, erase=True, selection=selection) for part in parts]
+        first = [Entry(self._service.event_of(Next(one), run)) for one in (body, *gone)]
         return self._service.started(self._forgotten.forget(run, first, entries, caller.owner, request.note))
 
     def would_forget(self, request: forgetting.ForgetRequest, caller: Caller) -> forgetting.WouldForget:

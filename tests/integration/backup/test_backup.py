@@ -102,6 +102,11 @@ def test_what_was_forgotten_since_the_backup_stays_forgotten(full: Instance, tmp
         assert {one.value for one in context.ledger.forgotten.list()} >= {"gone-1", "doc-3"}
         journal = b"".join(path.read_bytes() for path in (tmp_path / "new" / "index" / "docs" / "journal").iterdir())
         assert b"storehouse 3 " not in journal
+        with context.ledger.database.reading() as connection:
+            driver = connection._driver  # noqa: SLF001
+            told = "SELECT payload FROM events WHERE kind = 'DocumentsRemoved' AND status = 'ready'"
+            rows = driver.execute(told).fetchall()
+        assert any("doc-3" in row[0] for row in rows)  # so that the graph and all that follows the index lose it too
 
 
 def test_what_was_forgotten_is_known_beside_the_backup_when_the_instance_is_gone(
