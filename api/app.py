@@ -89,8 +89,7 @@ def make_api(settings: Settings) -> FastAPI:
         instance = app.state.instance = Instance(settings)
         await run_in_threadpool(instance.warm)
         LocalKey(settings.data_dir).renew(settings.http_host, settings.http_port)
-        if settings.telemetry.metrics_address:
-            metrics.serve_metrics(settings.telemetry.metrics_address)
+        metrics.serve_metrics(settings.telemetry.metrics_address)
         yield
         await door.close()
         await instance.close()

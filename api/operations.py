@@ -16,7 +16,7 @@ from sluice.api.access import AnyCaller, InstanceOperator, Note, Operator, Whole
 from sluice.api.lists import WrittenMoment, paged, position, whole
 from sluice.api.problems import problems
 from sluice.api.requests import about_run
-from sluice.contracts.api import DefenceView, Health, Page, StageView
+from sluice.contracts.api import DefenceView, Health, Page, StageBacklog, StageView
 from sluice.contracts.event import Queue
 from sluice.contracts.ingest import HostView
 from sluice.contracts.learning import control
@@ -113,6 +113,12 @@ def figures(
     """Return throughput, waits and failures: by the minute up to two hours, by the quarter up to a day, else by the
     hour."""
     return whole(stage_figures(instance_of(request).context, hours))
+
+
+@stages.get("/{stage}/backlog", responses=problems(503), summary="The work of a stage, in numbers")
+def backlog(request: Request, stage: Queue, _caller: AnyCaller) -> StageBacklog:
+    """Count the events of a stage that need a worker, for what starts and stops workers. Any key may read it."""
+    return instance_of(request).context.ledger.backlog(stage)
 
 
 @stages.post("/{stage}/pause", responses=problems(503, 507), summary="Stop handing out work of a stage")

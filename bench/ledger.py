@@ -1,5 +1,8 @@
 """What the ledger carries: settled events per second on SQLite, and whether that depends on its history.
 
+`python -m bench.ledger URL EVENTS` fills a new database on PostgreSQL, and measures there how many events are settled
+a second, a tick of the reconciler, and the pages that people look at.
+
 Each event is claimed, settled, and emits the next, as in a worker; every settling is synced before it returns, as with
 `synchronous=FULL` (docs/decisions/0003).
 Beside it, in the same run, the floor: the same number of processes that commit a bare transaction of two rows.
@@ -10,15 +13,23 @@ from __future__ import annotations
 import multiprocessing
 import sqlite3
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import Any
 
+from sluice.contracts.errors import NotFound
 from sluice.contracts.event import Done, Event, Next, new_run_id
 from sluice.contracts.ingest import CrawlDirected
 from sluice.ledger.ledger import Claim, Ledger, NewRun
+from sluice.workers.processes.reconciler import Reconciler
+from sluice.workers.settings import DeliverySettings
+from tests.support.big_ledger import fill
+from tests.support.console_reads import READS
 
 PROCESSES = 8
 SECONDS = 5.0
@@ -48,6 +59,13 @@ def measure_ledger(rows: int = 1_000_000, folder: Path | None = None) -> dict[st
     }
 
 
+def settled_per_second(rows: int = 10_000) -> float:
+    """Events settled per second, once."""
+    with tempfile.TemporaryDirectory() as scratch:
+        _fill(path := Path(scratch) / "ledger.sqlite", rows)
+        return _rate(_carry_events, path)
+
+
 def _fill(path: Path, rows: int) -> None:
     with Ledger(f"sqlite:///{path}") as ledger:
         for number in range(CHAINS):
@@ -62,6 +80,38 @@ def _fill(path: Path, rows: int) -> None:
         )
 
 
+def measure_postgresql(url: str, events: int) -> Iterator[tuple[str, str]]:
+    """Fill the new database at `url`; yield what the ledger does a second there, and how long it takes to look."""
+    began = time.perf_counter()
+    fill(url, events)
+    yield f"filled with {events:,} events", f"{time.perf_counter() - began:8.1f} s"
+    with Ledger(url) as ledger:
+        for number in range(CHAINS):
+            _begin_chain(ledger, number)
+        rates = [_rate(_carry_events_at, url) for _ in range(3)]
+        yield (
+            "events settled/s, median of three",
+            f"{statistics.median(rates):8.1f}  ({', '.join(f'{r:.0f}' for r in rates)})",
+        )
+        reconciler = Reconciler(ledger, lambda _: None, lambda _: 10**6, DeliverySettings())
+        reconciler.tick()
+        yield "a tick", _milliseconds(reconciler.tick)
+        yield "its figures", _milliseconds(ledger.queue_stats)
+        yield "a beat", _milliseconds(lambda: ledger.beat("bench", 15.0))
+        for name, read in READS.items():
+            yield name, _milliseconds(lambda read=read: read(ledger))  # type: ignore[misc]
+
+
+def _milliseconds(work: Callable[[], object]) -> str:
+    taken = []
+    for _ in range(15):
+        began = time.perf_counter()
+        with suppress(NotFound):
+            work()
+        taken.append(1_000 * (time.perf_counter() - began))
+    return f"{statistics.median(taken):8.2f} ms"
+
+
 def _begin_chain(ledger: Ledger, number: int) -> None:
     run_id, body = new_run_id(), CrawlDirected(url=f"https://example.org/{number}")
     event = Event.of(body, run_id=run_id, corpus="bench")
@@ -74,7 +124,7 @@ def _prepare_bare(path: Path) -> None:
         connection.execute("CREATE TABLE pairs (id INTEGER PRIMARY KEY, text TEXT)")
 
 
-def _rate(work: Callable[[Path, Barrier, float], int], path: Path) -> float:
+def _rate(work: Callable[[Any, Barrier, float], int], path: Path | str) -> float:
     """How often per second `work` got through, in all processes together."""
     barrier = SPAWN.Barrier(PROCESSES)
     with SPAWN.Pool(PROCESSES, _share, (barrier,)) as pool:
@@ -87,13 +137,17 @@ def _share(barrier: Barrier) -> None:
     _barrier = barrier
 
 
-def _begin_together(work: Callable[[Path, Barrier, float], int], path: Path, seconds: float) -> int:
+def _begin_together(work: Callable[[Any, Barrier, float], int], path: Path | str, seconds: float) -> int:
     return work(path, _barrier, seconds)
 
 
 def _carry_events(path: Path, barrier: Barrier, seconds: float) -> int:
+    return _carry_events_at(f"sqlite:///{path}", barrier, seconds)
+
+
+def _carry_events_at(url: str, barrier: Barrier, seconds: float) -> int:
     carried = 0
-    with Ledger(f"sqlite:///{path}") as ledger:
+    with Ledger(url) as ledger:
         barrier.wait()
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -119,5 +173,9 @@ def _commit_bare(path: Path, barrier: Barrier, seconds: float) -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        for name, told in measure_postgresql(sys.argv[1], int(sys.argv[2])):
+            print(f"{name:<50} {told}", flush=True)
+        sys.exit()
     for measured, value in measure_ledger().items():
         print(f"{measured:<40} {value:12,.2f}")

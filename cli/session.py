@@ -30,6 +30,7 @@ def session(*, as_json: bool = False) -> Iterator[Context]:
         configure_logs("sluice-cli", quiet(settings.telemetry))
         make_private(settings.data_dir)  # after the log is set up: its log lines must not come before a JSON answer
         context = Context(settings)
+        context.append_again = _append_again
         try:
             yield context
         except Exception as error:
@@ -40,6 +41,12 @@ def session(*, as_json: bool = False) -> Iterator[Context]:
         finally:
             context.close()
             stop_telemetry()
+
+
+def _append_again(context: Context) -> None:
+    from sluice.workers.handlers import append_again  # imports all that handles events
+
+    append_again(context)
 
 
 def begin_work(context: Context) -> None:

@@ -277,6 +277,17 @@ class StageView(Value):
     probe_at: Moment | None = None
 
 
+class StageBacklog(Value):
+    """The work of one stage, for whoever decides how many workers it gets: a number of events each."""
+
+    ready: int
+    claimed: int
+    due_soon: int
+    """Events that wait and are due within a minute."""
+    open: int
+    """Events for which a worker is needed now: the sum; of a paused stage, only what is claimed and the next probe."""
+
+
 class DefenceView(Value):
     """One defence of the gate for a profile, a corpus and an owner ("*" for all). `stands` is its fallback in force;
     None while it watches. `pinned`: an operator holds it on or off.

@@ -146,6 +146,10 @@ class EmbedderDown(Unavailable, code="embedder_down"):
     """The embedding model is out of reach. Work that needs a vector is retried after `retry_after_seconds`."""
 
 
+class StoreDown(Unavailable, code="store_down"):
+    """The object store that machines share does not answer. Work that needs it waits, however long that is."""
+
+
 class DiskFull(Unavailable, code="disk_full"):
     """The disk is too full for a write. Reads continue; writes continue once there is room."""
 

@@ -232,6 +232,8 @@ class RetrievalMetadata(Value):
     """Passages below the query's `confidence_floor`."""
     guard_dropped: LaterNumber = 0
     """Retrieved passages that the guard blocks."""
+    behind: LaterNumber = 0
+    """Records that the corpus's journal has and the searched generation lacks, on a machine that pulls generations."""
     graph: Annotated[GraphUse | None, Field(exclude_if=is_none)] = None
     """The graph's contribution; None if the search did not use it."""
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,12 @@ from numpy.typing import NDArray
 from sluice.contracts.errors import Conflict, NotFound
 from sluice.disk.durable import replace_file
 
+if TYPE_CHECKING:
+    from sluice.disk.object_store import ObjectStore
+
 MODELS_DIR = Path(__file__).parent / "rag_gate"
 MODEL, METADATA, UNSEEN, REPORT = "model.json", "metadata.json", "unseen.json", "report.md"
+_SHARED = "rag_gate"
 
 
 def own_models_dir(data_dir: Path) -> Path:
@@ -50,6 +54,25 @@ def find_model(version: str, data_dir: Path) -> Path:
     if version not in known:
         raise NotFound(f"no model {version!r}; there are {', '.join(known) or 'none: see sluice gate train'}")
     return known[version]
+
+
+def share_models(data_dir: Path, store: ObjectStore | None) -> None:
+    """Bring the instance's own models to the object store that its machines share, and those of the others here. A
+    version is written once, so nothing is replaced; its model comes last, without which it does not count."""
+    if store is None:
+        return
+    folder, there = own_models_dir(data_dir), store.sizes(_SHARED)
+    here = {f"{_SHARED}/{path.relative_to(folder).as_posix()}": path for path in folder.glob("*/*") if path.is_file()}
+    for name in sorted(here.keys() - there, key=_model_last):
+        store.create(name, here[name].read_bytes())
+    for name in sorted(there.keys() - here, key=_model_last):
+        path = folder / Path(name).parent.name / Path(name).name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, store.read(name))
+
+
+def _model_last(name: str) -> tuple[bool, str]:
+    return name.endswith(f"/{MODEL}"), name
 
 
 def write_model(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -31,6 +31,9 @@ from typing import Self
 from sluice.contracts.base import CORPUS_NAME
 from sluice.contracts.errors import Corrupted, Fenced, InvalidInput, NotFound, TimedOut, Unavailable
 from sluice.disk.durable import is_shortage, lock_file, replace_file
+
+FALLBACK_FOLDER = ".fallback"
+"""Folder below the index root of the corpora's second indices: their chunks with vectors of the local model."""
 
 
 class CorpusLayout:
@@ -72,6 +75,8 @@ class WriterLock:
         """Wait at most `patience_seconds` for another writer to release it."""
         layout.folder.mkdir(parents=True, exist_ok=True)
         self._layout = layout
+        self.guard: Callable[[], None] = lambda: None
+        """Raises `Fenced` where the process may write no corpus any more."""
         self._held = ExitStack()
         refusal = Unavailable(f"another writer holds corpus {layout.corpus}")
         self._held.enter_context(lock_file(layout.lock, refusal, timeout_seconds=patience_seconds, poll_seconds=0.02))
@@ -80,6 +85,7 @@ class WriterLock:
 
     def check(self) -> None:
         """Raise `Fenced` when a later writer has taken over."""
+        self.guard()
         found = _read_epoch(self._layout.epoch)
         if found != self.epoch:
             raise Fenced(f"corpus {self._layout.corpus} has a writer of epoch {found}; this one has {self.epoch}")
@@ -138,6 +144,12 @@ def _read_epoch(path: Path) -> int:
     if not content.strip().isdecimal():
         raise Corrupted(f"{path} holds no number: write one into it that is higher than any epoch in the manifests")
     return int(content)
+
+
+def raise_epoch(layout: CorpusLayout, least: int) -> None:
+    """Make the epochs of the corpus's next writers greater than `least`."""
+    if _read_epoch(layout.epoch) < least:
+        replace_file(layout.epoch, f"{least}\n".encode())
 
 
 def is_handover_requested(layout: CorpusLayout) -> bool:

@@ -19,9 +19,6 @@ class IndexSettings(Value):
     engine: Literal["local", "qdrant"] = "local"
     """Search engine: generations on this machine's disk, or a Qdrant (section `qdrant`) for a corpus that outgrows it.
     The journal stays here either way, so changing this needs no new ingest: the next publish fills the other engine."""
-    object_store_url: str | None = None
-    """URL that every published snapshot is copied to, like s3://bucket/prefix or file:///path; only new files are sent.
-    Time-outs are in the section `object_store`; credentials come from the process's environment."""
 
 
 class RerankSettings(Value):
@@ -84,7 +81,14 @@ class QdrantSettings(Value):
     api_key: SecretStr | None = None
     """Key of the server, if it needs one."""
     collection_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "sluice"
-    """A corpus is the collection `<prefix>_<corpus>`, so that several instances can share one server."""
+    """A corpus is `<prefix>_<corpus>`, an alias of the collection that is searched, so that several instances can share
+    one server."""
+    shards: Annotated[int, Field(ge=1, le=1_000)] = 1
+    """Shards of a collection: a multiple of the cluster's nodes, so that each takes its share. Holds for collections
+    that are made from then on; `sluice rebuild` makes one."""
+    replicas: Annotated[int, Field(ge=1, le=10)] = 1
+    """Copies of each shard, on different nodes; a write is done when more than half of them have it. 2: a node may be
+    lost while one searches, 3: while one writes too. Holds as `shards` does."""
     timeout_seconds: Annotated[float, FIXED] = 10.0
     """Longest that one request may take; a search takes milliseconds."""
     write_timeout_seconds: Annotated[float, FIXED] = 60.0
@@ -101,8 +105,12 @@ class QdrantSettings(Value):
 
 
 class ObjectStoreSettings(Value):
-    """Access to the object store of `index.object_store_url`; keys and region come from the process's environment."""
+    """The object store that several machines share; keys and region come from the process's environment."""
 
+    url: str | None = None
+    """Where it is, like s3://bucket/prefix, gs://, az:// or file:///path. With it blobs, journals, snapshots and
+    memories live there, and the data directory is a cache of them, so that any number of machines are one instance.
+    They share a `ledger_url` and a `broker_url`."""
     endpoint: str | None = None
     """URL of a store that speaks S3 and is not Amazon's; http:// only where the network is trusted."""
     timeout_seconds: Annotated[float, FIXED] = 60.0

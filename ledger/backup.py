@@ -23,12 +23,12 @@ from sqlalchemy import URL, bindparam, delete, func, select, update
 
 from sluice.contracts.errors import Conflict, Corrupted, InvalidSetting, SluiceError, Unavailable
 from sluice.ledger.audit import record
-from sluice.ledger.database import Database
+from sluice.ledger.database import Database, is_pooled
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.reader import BACKUP_LEASE
 from sluice.ledger.schema import run_words
 from sluice.ledger.schema.migrate import schema_version, vacuum_into
-from sluice.ledger.schema.tables import console_sessions, events, leases, metadata
+from sluice.ledger.schema.tables import console_sessions, events, leases, metadata, worker_beats
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.blobs import Place, references
 
@@ -128,8 +128,9 @@ def _facts(connection: Transaction) -> dict[str, Any]:
 
 
 def count_rows(connection: Transaction) -> dict[str, int]:
-    """Return the number of rows of each table; leases and sign-ins come and go, and are left out."""
-    kept = (one for name, one in sorted(metadata.tables.items()) if one not in (leases, console_sessions))
+    """Return the number of rows of each table; leases, beats and sign-ins come and go, and are left out."""
+    passing = (leases, worker_beats, console_sessions)
+    kept = (one for name, one in sorted(metadata.tables.items()) if one not in passing)
     return {one.name: int(connection.execute(select(func.count()).select_from(one)).scalar() or 0) for one in kept}
 
 
@@ -140,6 +141,7 @@ def _dump(ledger: Ledger, folder: Path) -> LedgerCopy:
     pooled = ledger.database.engine.raw_connection()
     driver: Any = pooled.driver_connection
     try:
+        _require_server(driver)
         driver.isolation_level, driver.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
         tool = _tool("pg_dump", driver.info.server_version // 10_000)
         at = ledger.clock()
@@ -165,6 +167,7 @@ def restore_dump(url: str, dump: Path, schema: str) -> None:
     Raises `Conflict` if it has a ledger already, or another schema than the dump's is in force."""
     with closing(Database(url)) as database:
         with database.installing() as connection:
+            _require_server(connection.connection.driver_connection)
             version = connection.exec_driver_sql("SELECT current_setting('server_version_num')::int").scalar()
             in_force = connection.exec_driver_sql("SELECT current_schema()").scalar()
             is_there = connection.exec_driver_sql(
@@ -220,6 +223,12 @@ def passing_database(url: str, schema: str) -> Iterator[str]:
                 connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
     except psycopg.Error as error:
         raise Unavailable(f"a backup is verified in a database of its own, which cannot be made: {error}") from error
+
+
+def _require_server(driver: Any) -> None:
+    if is_pooled(driver):  # the tools change their session, and the pooler would give it to others
+        problem, remedy = "PostgreSQL's tools cannot work through a pooler", "name the server itself where backups run"
+        raise InvalidSetting("ledger_url", problem, remedy)
 
 
 def _tool(name: str, server: int) -> str:
@@ -285,6 +294,7 @@ def begin_anew(ledger: Ledger, operator: str, subject: str, note: str) -> int:
         for row in held:
             connection.execute(_FENCE, {"of_event": row.id})
         connection.execute(delete(leases))
+        connection.execute(delete(worker_beats))
         connection.execute(delete(console_sessions))
         record(connection, ledger.clock(), operator, "restore", [subject], note)
     return len(held)

@@ -14,7 +14,9 @@ commits of several processes share a sync.
 from __future__ import annotations
 
 import fcntl
+import math
 import os
+import socket
 import sqlite3
 import threading
 import time
@@ -31,13 +33,22 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from sluice.contracts.errors import Corrupted, DiskFull, InvalidSetting, Unavailable, is_disk_full
 from sluice.ledger.transaction import Result, Transaction
-from sluice.otel import metrics
+from sluice.otel import logs, metrics
 
 _FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, "53100")
 """What the driver reports of a full disk: SQLite by its error code, PostgreSQL by its state."""
 _SQLITE_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_POOL_SIZE, _POOL_OVERFLOW = 8, 56
-"""Connections kept, and more for bursts: every thread of a pool may write at once."""
+_CONNECTIONS = {"sqlite": (64, 64), "postgresql": (6, 16)}
+"""Most connections of a process, and of one in which many threads use the ledger at once. Ten processes must leave room
+among the 100 of a PostgreSQL server; a thread waits for one, as transactions take milliseconds. SQLite counts none."""
+_SILENT = {"keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
+"""When an end of a connection takes the other for gone (libpq's names; seconds, then milliseconds): one that lost
+its link or its power says no word, and may hold locks."""
+_CLOCK_SECONDS = 10.0
+"""Seconds between two looks at the server's clock."""
+_LONGEST_NAME = 63
+"""Bytes of a name of PostgreSQL's."""
+_THEIR_CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _LOOK_AGAIN_SECONDS = 0.01
 _WAL_SYNC = "wal_sync"
 """Key of a connection's `WalSync` in its `info`."""
@@ -46,10 +57,18 @@ _WAL_PAGES = 4_000
 
 
 class Database:
-    """An SQLAlchemy engine of this process, and the kinds of transaction the ledger needs."""
+    """An SQLAlchemy engine of this process, and the kinds of transaction the ledger needs.
 
-    def __init__(self, url: str) -> None:
+    No transaction leaves anything behind in its session, so a pooler may give each another one: PgBouncer's mode
+    `transaction`. A thread that waits in vain for one of the process's connections gets `Unavailable`.
+    """
+
+    def __init__(self, url: str, threads: int = 0) -> None:
+        """`threads` of this process use the ledger at once: up to so many connections, where that is many."""
         self.url = _checked(url)
+        usual, most = _CONNECTIONS[self.url.get_backend_name()]
+        self._most_connections = min(max(usual, threads), most)
+        self._ahead_seconds, self._clock_seen_at = 0.0, -math.inf
         self._guard = threading.Lock()
         self._process_id = 0
         self._engine: Engine | None = None
@@ -97,6 +116,7 @@ class Database:
     def installing(self) -> Iterator[Connection]:
         """Open one durable SQLAlchemy transaction for schema and migrations. Raises `Unavailable` as `writing` does."""
         with self._translated(), self.engine.connect() as connection:
+            self._look_at_clock(connection.connection.driver_connection)
             with self._next_turn(), connection.begin():
                 yield connection
             self._sync(connection.connection)
@@ -108,8 +128,15 @@ class Database:
             self._leave_parent_behind()
         with self._guard:
             if self._engine is None:
-                self._engine, self._turn = _open(self.url), _turn_of(self.url)
+                self._engine, self._turn = _open(self.url, self._most_connections), _turn_of(self.url)
             return self._engine
+
+    def clock(self) -> float:
+        """Return the time on the database's server, as leases must not depend on the clocks of several machines.
+
+        It is this machine's, corrected by what it differed by at the last look; SQLite's is this machine's.
+        """
+        return time.time() + self._ahead_seconds
 
     def close(self) -> None:
         """Close the connections of this process. The next use opens new ones."""
@@ -143,6 +170,7 @@ class Database:
         with self._translated():
             pooled = self.engine.raw_connection()
             try:
+                self._look_at_clock(pooled.driver_connection)
                 yield pooled
             except Exception as error:
                 if isinstance(error, self._failures):
@@ -150,6 +178,14 @@ class Database:
                 raise
             finally:
                 pooled.close()
+
+    def _look_at_clock(self, driver: Any) -> None:
+        if self.on_sqlite or time.monotonic() - self._clock_seen_at < _CLOCK_SECONDS:
+            return
+        self._clock_seen_at, began = time.monotonic(), time.time()
+        [theirs] = driver.execute(_THEIR_CLOCK).fetchone()
+        self._ahead_seconds = theirs - (began + time.time()) / 2
+        driver.rollback()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -166,6 +202,9 @@ class Database:
                 raise
             if _code(error) in _FULL:
                 raise DiskFull("the disk of the ledger is full") from error
+            if isinstance(error, PoolTimeout):
+                told = f"all {self._most_connections} connections of this process were in use"
+                raise Unavailable(f"the ledger did not answer: {told} for {BUSY_TIMEOUT_SECONDS} s") from error
             raise Unavailable(f"the ledger's database does not answer: {error.args[0]}") from error
 
     @property
@@ -233,21 +272,45 @@ def _turn_of(url: URL) -> Turn | None:
     return Turn(Path(f"{url.database}.turn")) if url.get_backend_name() == "sqlite" else None
 
 
-def _open(url: URL) -> Engine:
+def _open(url: URL, most: int) -> Engine:
+    # As many are kept as were needed at once: opening one takes as long as ten transactions.
+    pool = {"pool_size": most, "max_overflow": 0, "pool_timeout": BUSY_TIMEOUT_SECONDS, "pool_use_lifo": True}
     try:
         if url.get_backend_name() == "postgresql":
-            return create_engine(url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW)
+            name = f"{logs.service()} {socket.gethostname()}:{os.getpid()}"[:_LONGEST_NAME]
+            told = {"application_name": name, "connect_timeout": 5, **_SILENT}
+            engine = create_engine(url, connect_args=told, **pool)
+            event.listen(engine, "connect", _prepare_postgresql)
+            return engine
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise InvalidSetting(
             "ledger_url", "PostgreSQL needs the psycopg package", "install sluice[postgres]"
         ) from error
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     wait = {"timeout": BUSY_TIMEOUT_SECONDS}
-    engine = create_engine(url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW, connect_args=wait)
+    engine = create_engine(url, connect_args=wait, **pool)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     event.listen(engine, "close", _close_wal_sync)
     return engine
+
+
+def is_pooled(driver: Any) -> bool:
+    """Return whether a pooler stands between a connection and PostgreSQL: the process that serves it is not the one
+    that it was told of."""
+    [serving] = driver.execute("SELECT pg_backend_pid()").fetchone()
+    driver.rollback()
+    return bool(serving != driver.info.backend_pid)
+
+
+def _prepare_postgresql(connection: Any, _record: object) -> None:
+    """Let the server be as patient as the client, not two hours; a pooler's server connections are its own."""
+    if is_pooled(connection):  # each transaction may get another session, which knows no statement of the last one
+        connection.prepare_threshold = None
+        return
+    limits = (f"SET {name.replace('keepalives', 'tcp_keepalives')} = {value}" for name, value in _SILENT.items())
+    connection.execute("; ".join(limits))  # else the server waits for two hours; a pooler has limits of its own
+    connection.commit()
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

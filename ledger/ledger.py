@@ -28,8 +28,6 @@ changes nothing. An event needs two commits: one to claim it, one to settle it.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -41,17 +39,18 @@ from sqlalchemy import bindparam, or_, update
 from sluice.contracts.errors import Conflict, MalformedEvent, NotFound
 from sluice.contracts.event import DeadLetter, Event, Next, Outcome, Queue, Retry
 from sluice.contracts.index import AnswerStale, StaleCitation
-from sluice.ledger import runs
+from sluice.ledger import index_lease, runs
 from sluice.ledger.audit import LET_GO, ConsoleTable, KeysTable, record
 from sluice.ledger.corpora import Corpora
 from sluice.ledger.database import Database
 from sluice.ledger.dead_letters.bulk_replay import Replays
 from sluice.ledger.dead_letters.store import DeadLetters
-from sluice.ledger.events import claims, finish, settle, stages
+from sluice.ledger.events import beats, claims, finish, settle, stages
 from sluice.ledger.events.claims import Claim, GoOn, NotClaimed, Taken
 from sluice.ledger.events.outbox import Entry, WakeUp, own_event, wake_ups_of, write
 from sluice.ledger.events.settle import Settled
 from sluice.ledger.graph.store import Graphs
+from sluice.ledger.index_lease import Fence, IndexLease
 from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.learning.controls import Configurations, Defences, Rollouts
 from sluice.ledger.learning.flags import Flags
@@ -93,15 +92,17 @@ class Ledger(LedgerReader):
     Every method may raise `Unavailable` when the database does not answer; then nothing was written.
     """
 
-    def __init__(self, url: str, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, url: str, *, clock: Callable[[], float] | None = None, threads: int = 0) -> None:
         """Open the ledger at an SQLAlchemy URL, and create missing tables.
+
+        `clock` is that of the database if it is None. `threads` of this process use the ledger at once.
 
         Raises:
             InvalidSetting: the URL names no SQLite file and no PostgreSQL database.
             Conflict: the ledger was written by a newer Sluice, or by an older one and was not migrated.
         """
-        self.database = Database(url)
-        self.clock = clock
+        self.database = Database(url, threads)
+        self.clock = clock = clock or self.database.clock
         self.dead_letters = DeadLetters(self.database, clock)
         self.replays = Replays(self.database, clock)
         self.keys = KeysTable(self.database, clock)
@@ -117,6 +118,7 @@ class Ledger(LedgerReader):
         self.defences = Defences(self.database, clock)
         self.rollouts = Rollouts(self.database, clock)
         self.graph = Graphs(self.database, clock)
+        self.index = IndexLease(self.database, clock)
         self.webhooks = Webhooks(self.database, clock)
         self.schedules = Schedules(self.database, clock)
         self.pool_sizes = PoolSizes(self.database, clock)
@@ -194,30 +196,25 @@ class Ledger(LedgerReader):
     # -- the life of an event
 
     def claim_next(
-        self,
-        stage: Queue,
-        worker: str,
-        lease_seconds: float,
-        *,
-        alone: bool = True,
-        most_of_a_tenant: int | None = None,
+        self, stage: Queue, worker: str, most_seconds: float, *, alone: bool = True, most_of_a_tenant: int | None = None
     ) -> Claim | NotClaimed:
-        """Claim the stage's next ready event, or return why there is none.
+        """Claim the stage's next ready event for at most so many seconds, or return why there is none.
 
-        `alone`: the worker holds no other event, so it may take one that another worker died on. `most_of_a_tenant`
-        bounds the events of one tenant that the workers of its pool hold. One commit (see `Database.holding`).
+        The claim ends earlier when its worker, which beats, falls silent. `alone`: the worker holds no other event, so
+        it may take one that another worker died on. `most_of_a_tenant` bounds the events of one tenant that the workers
+        of its pool hold. One commit (see `Database.holding`).
         """
         with self.database.holding() as connection:
             taken = self._take_next(
-                connection, stage, worker, lease_seconds, alone=alone, most_of_a_tenant=most_of_a_tenant
+                connection, stage, worker, most_seconds, alone=alone, most_of_a_tenant=most_of_a_tenant
             )
         return self._read(taken)
 
     def _take_next(
-        self, connection: Transaction, stage: Queue, worker: str, lease_seconds: float, **how: Any
+        self, connection: Transaction, stage: Queue, worker: str, most_seconds: float, **how: Any
     ) -> Taken | NotClaimed:
         how = {"alone": False, "probe_seconds": PROBE_SECONDS, **how}
-        return claims.take_next(connection, stage, worker, self.clock(), lease_seconds, **how)
+        return claims.take_next(connection, stage, worker, self.clock(), most_seconds, **how)
 
     def _read(self, taken: Taken | NotClaimed) -> Claim | NotClaimed:
         if isinstance(taken, NotClaimed):
@@ -228,10 +225,14 @@ class Ledger(LedgerReader):
             with self.database.writing() as connection:
                 return claims.park_malformed(connection, taken, error, self.clock())
 
-    def heartbeat(self, claim: Claim, lease_seconds: float) -> None:
-        """Extend a claim's lease. Raises `Fenced` if the claim was lost or the run cancelled; the worker must stop."""
+    def beat(self, worker: str, lease_seconds: float) -> frozenset[tuple[str, int]]:
+        """Record that a worker lives; return id and epoch of its claims that stand. The others it has lost.
+
+        A worker beats before it claims, and then often enough: the claims of one that was silent for `lease_seconds`
+        are free, later in the stages that wait for longer (`beats.PATIENCE`).
+        """
         with self.database.holding() as connection:
-            claims.heartbeat(connection, claim, self.clock(), lease_seconds)
+            return beats.beat(connection, worker, self.clock(), lease_seconds)
 
     def settle(
         self,
@@ -241,6 +242,7 @@ class Ledger(LedgerReader):
         traceparent: str | None = None,
         max_attempts: int = 10,
         go_on: GoOn | None = None,
+        fence: Fence | None = None,
     ) -> Settled:
         """Record the outcome of a claimed event, in one durable commit.
 
@@ -248,8 +250,9 @@ class Ledger(LedgerReader):
         `max_attempts`-th try parks it as `exhausted`. With `go_on`, where an event for one of its stages is emitted,
         the same commit claims that stage's next event, as `claim_next` would: `Settled.following`.
         If nothing else has to be published, this commit is synced together with that of the following event.
+        `fence` is the owner of the index under which the event was handled.
         Raises:
-            Fenced: the claim was lost; nothing was written.
+            Fenced: the claim was lost, or the index has another owner; nothing was written.
             BudgetExhausted: a `Next.reserve` does not fit; nothing was written, and the claim still stands.
         """
         event = claim.event
@@ -257,10 +260,12 @@ class Ledger(LedgerReader):
         entries = settle.entries_of(outcome, make)
         taken: Taken | NotClaimed | None = None
         with self.database.writing() as connection:
+            if fence is not None:
+                index_lease.check(connection, fence)
             settled = settle.settle(connection, claim, outcome, entries, make, max_attempts, self.clock())
             leads_to = (event.queue for event in settled.emitted if go_on and event.queue in go_on.stages)
             if go_on and (stage := next(leads_to, None)):
-                taken = self._take_next(connection, stage, go_on.worker, go_on.lease_seconds)
+                taken = self._take_next(connection, stage, go_on.worker, go_on.stages[stage])
                 connection.is_synced_later = isinstance(taken, Taken) and len(wake_ups_of(settled.emitted)) == 1
         self._count(claim, outcome, settled)
         match taken and self._read(taken):
@@ -292,11 +297,18 @@ class Ledger(LedgerReader):
         return self._free(held, max_deliveries, died)
 
     def expire_leases(self, max_deliveries: int, *, most: int = 500) -> tuple[WakeUp, ...]:
-        """Free every claim whose lease has run out. Returns the wake-ups to publish, as `release` does."""
+        """Free every claim that was held for too long, or whose worker is silent. Returns as `release` does."""
         with self.database.reading() as connection:
             now = self.clock()
-            expired = claims.run_out(connection, now, most)
-        return self._free(expired, max_deliveries, died=True, run_out_by=now)
+            overdue, silent = claims.run_out(connection, now, most), beats.of_silent(connection, now, most)
+            any_gone = beats.any_gone(connection, now)
+        if any_gone:
+            with self.database.holding() as connection:
+                beats.drop_gone(connection, now)
+        freed = self._free(overdue, max_deliveries, died=True, run_out_by=now)
+        for row in silent:
+            freed += self._free([row], max_deliveries, died=True, silent_since=row.beat_at)
+        return freed
 
     def wake_due_retries(self, *, most: int = 500) -> tuple[WakeUp, ...]:
         """Make the retries that are due ready. Returns the wake-ups to publish."""
@@ -395,10 +407,10 @@ class Ledger(LedgerReader):
             connection.update(leases, {"name": name, "holder": holder}, {"until": 0.0})
 
     def _free(
-        self, seen: Sequence[claims.Held], max_deliveries: int, died: bool, run_out_by: float = math.inf
+        self, seen: Sequence[claims.Held], max_deliveries: int, died: bool, **only_if: float
     ) -> tuple[WakeUp, ...]:
         freed: list[WakeUp] = []
         for row in seen:
             with self.database.writing() as connection:
-                freed += claims.free(connection, row, self.clock(), max_deliveries, died=died, run_out_by=run_out_by)
+                freed += claims.free(connection, row, self.clock(), max_deliveries, died=died, **only_if)
         return tuple(freed)

@@ -46,7 +46,7 @@ from sluice.memory.journal.file import Journal
 from sluice.memory.journal.read import features_in, read_journal
 from sluice.memory.learning.add import Candidate, add_learning
 from sluice.memory.learning.edit import patch_learning, prune, undo_repetition
-from sluice.memory.ports import AskModel, JudgePair, Sanitise
+from sluice.memory.ports import AskModel, JudgePair, Sanitise, SharedJournals
 from sluice.memory.recall.prompt import make_prompt_block
 from sluice.memory.solved import LOOKED_BACK as ITERATIONS_BEFORE
 from sluice.memory.solved import sanitise_all, with_earlier, with_standing_errors
@@ -78,7 +78,7 @@ class Memory:
     `search` is the index; without it, and while it is away, recall compares words with the journal itself. `judge` and
     `ask` are models that help to tell learnings apart and to distil them; if one fails, rules decide. `derives`: the
     consequences of new iterations are derived before a question is answered; else `derive` or `catch_up` is called.
-    `upkeep` does the background work for which no question may wait.
+    `upkeep` does the background work for which no question may wait. `shared` is where other machines remember too.
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class Memory:
         config: RagConfig | None = None,
         derives: bool = True,
         upkeep: Upkeep | None = None,
+        shared: SharedJournals | None = None,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self.folder = folder
@@ -108,6 +109,7 @@ class Memory:
         self._clock = clock
         self._derives = derives
         self._upkeep = upkeep or Upkeep()
+        self._shared = shared
         self._on_close = on_close
         self._journals: dict[str, Journal] = {}
         self._opening = threading.Lock()
@@ -288,16 +290,17 @@ class Memory:
         """Return the journal of a feature. The states that it returns must not be changed."""
         with self._opening:
             if feature not in self._journals:
-                self._journals[feature] = Journal(self.folder, feature)
+                self._journals[feature] = Journal(self.folder, feature, shared=self._shared)
             return self._journals[feature]
 
     def export(self, feature: str) -> Iterator[str]:
         """See `MemoryPort.export`."""
+        self.journal(feature).complete()
         return (one.to_json_line() for one in read_journal(self.journal(feature).path).entries)
 
     def features(self) -> list[str]:
         """See `MemoryPort.features`."""
-        return features_in(self.folder)
+        return self._shared.features() if self._shared else features_in(self.folder)
 
     def status(self) -> RagStatus:
         """See `MemoryPort.status`."""

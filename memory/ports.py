@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +54,20 @@ class Hits:
 
     hits: tuple[Hit, ...]
     searched: Literal["hybrid", "bm25"]
+
+
+class SharedJournals(Protocol):
+    """The journals of a project that several machines write to: each append, by the offset in bytes where it begins.
+    The files of a machine are copies. Each method raises `Unavailable` while that place does not answer."""
+
+    def features(self) -> list[str]:
+        """Return the features that have a journal, by name."""
+
+    def appended(self, feature: str, offset: int) -> Iterable[bytes]:
+        """Yield what was appended from that offset on, in order."""
+
+    def append(self, feature: str, offset: int, content: bytes) -> bool:
+        """Append at that offset; False if another machine was first."""
 
 
 Polarity = Literal["same", "opposite", "different"]

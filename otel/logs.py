@@ -78,9 +78,19 @@ _QUIET = (
 """Loggers that write a line per request or message, or at each start; our own lines record the same with ids."""
 
 
+_service = "sluice"
+
+
+def service() -> str:
+    """Return the name under which this process logs."""
+    return _service
+
+
 def configure(service: str, settings: TelemetrySettings, stream: TextIO | OwnFile | None = None) -> None:
     """Send every log line of this process as `service` to `stream`: by default to the file that its supervisor keeps,
     always as JSON, else to stderr. May be called again."""
+    global _service
+    _service = service
     if stream is None and (path := os.environ.get(VARIABLE)):
         stream = OwnFile(Path(path))
     shared: list[Processor] = [

@@ -19,6 +19,7 @@ pytest_plugins = (
     "tests.support.local_model",
     "tests.support.online",
     "tests.support.postgresql",
+    "tests.support.rabbitmq",
     "tests.support.small_disk",
     "tests.support.valkey",
     "tests.support.in_process",  # after those that it imports: their assertions are rewritten as they are loaded

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from tokenizers import Tokenizer
 
 from sluice.contracts.gate import PolicyState
 from sluice.contracts.learning.control import FlagName
+from sluice.disk.cache import MOST_BYTES, FileCache
 from sluice.evaluation.chat_endpoint import ChatEndpoint
 from sluice.evaluation.ragas.bridge import RagasBridge
 from sluice.gate.directives import CrawlLimits
@@ -37,17 +39,19 @@ from sluice.ledger.known_pages import PageMemory
 from sluice.ledger.ledger import Ledger
 from sluice.ledger.stage_minutes import FLUSH_SECONDS
 from sluice.memory.find import SearchIndex
-from sluice.memory.ports import AskModel
+from sluice.memory.ports import AskModel, SharedJournals
 from sluice.trust.private.patterns import build_finder
 from sluice.workers.runtime.backpressure import Admission
 from sluice.workers.runtime.blob_store import BlobStore, TransientPages
 from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.flags import FlagReader
 from sluice.workers.runtime.observers import count_circuit_opened, log_refusal, utc_now
+from sluice.workers.runtime.shared_blobs import SharedPages, open_blobs
 from sluice.workers.setting_names import read_flags
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.corpora import Closable, CorpusReaders, CorpusTruth, CorpusWriters, PerCorpus
 from sluice.workers.wiring.graphs import GraphArms, build_graph_server
+from sluice.workers.wiring.index_owner import IndexOwner, IndexPuller
 from sluice.workers.wiring.memories import MemoryModel, ProjectMemories
 from sluice.workers.wiring.models import (
     DailyBudget,
@@ -56,19 +60,20 @@ from sluice.workers.wiring.models import (
     build_inspector,
     build_reranker,
 )
-from sluice.workers.wiring.snapshot_upload import Shipper
 from sluice.workers.wiring.steering import Doubts, GateModels, Priors, StandingDefences
 
 if TYPE_CHECKING:
     import httpx2
 
     from sluice.contracts import ingest
+    from sluice.disk.object_store import ObjectStore
     from sluice.index.qdrant.server import ServerCollection
     from sluice.ingest.crawl.crawler import Crawler
     from sluice.ingest.http.fetch import Fetcher
     from sluice.ingest.politeness.hosts import HostStats
     from sluice.memory.memory import Memory
     from sluice.workers.broker.transport import Transport
+    from sluice.workers.transfer import Artefacts
 
 Built = TypeVar("Built")
 
@@ -100,12 +105,17 @@ class lazy(Generic[Built]):  # noqa: N801 - used as a decorator
 class Context:
     """The parts that the handlers and services of one process work with. Safe across its threads."""
 
-    def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None) -> None:
-        """`publish_patience_seconds` limits publishing while a caller waits; the ledger has the event."""
-        self.settings, self._publish_patience_seconds = settings, publish_patience_seconds
+    def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None, threads: int = 0) -> None:
+        """`publish_patience_seconds` limits publishing while a caller waits; the ledger has the event. `threads` of
+        this process work at once."""
+        self.settings, self._publish_patience_seconds, self._threads = settings, publish_patience_seconds, threads
+        self.append_again: Callable[[Context], object] = lambda context: None
+        """Handles again what another owner of the index did not live to ship; set by whoever may take the index over.
+        Without it corpora that lack records are refused to writers."""
         self.lock = threading.RLock()
         self._fetchers: dict[Purpose, Fetcher] = {}
         self._closing = ExitStack()
+        self._caches: list[FileCache] = []
 
     def close(self) -> None:
         """Close every part that was opened, the latest first."""
@@ -121,12 +131,14 @@ class Context:
     @lazy
     def ledger(self) -> Ledger:
         """The record of runs and events."""
-        ledger = self.opened(Ledger(self.settings.ledger_location))
+        ledger = self.opened(Ledger(self.settings.ledger_location, threads=self._threads))
         stopping = threading.Event()
 
         def flush_until_closed() -> None:
             while not stopping.wait(FLUSH_SECONDS):
                 ledger.stage_minutes.flush()
+                for cache in self._caches:
+                    cache.sweep_if_due()
 
         threading.Thread(target=flush_until_closed, name="stage-minutes", daemon=True).start()
         self._closing.callback(ledger.stage_minutes.flush)
@@ -136,12 +148,34 @@ class Context:
     @lazy
     def blobs(self) -> BlobStore:
         """Bodies too large for a message."""
-        return BlobStore(self.settings.data_dir / "blobs")
+        return open_blobs(self.settings.data_dir, self.object_store, self._cache("blobs"))
+
+    def _cache(self, name: str, most_bytes: int = MOST_BYTES) -> FileCache:
+        """Return a folder of copies of what the object store has; what is old there goes while this process works."""
+        self._caches.append(cache := FileCache(self.settings.data_dir / "cache" / name, most_bytes))
+        return cache
 
     @lazy
     def transient_pages(self) -> TransientPages:
         """Raw pages of which no copy may be kept once they are read."""
-        return TransientPages(self.settings.data_dir / "unarchived")
+        store = self.object_store
+        return TransientPages(self.settings.data_dir / "unarchived") if store is None else SharedPages(store)
+
+    @lazy
+    def artefacts(self) -> Artefacts:
+        """The files of exports and uploads of corpora."""
+        from sluice.workers.transfer import Artefacts
+
+        cache = self._cache("artefacts", sys.maxsize)  # one that is read must stay
+        return Artefacts(self.settings.data_dir / "artefacts", self.object_store, cache)
+
+    @lazy
+    def object_store(self) -> ObjectStore | None:
+        """The object store that the machines of this instance share; None where it is of one machine."""
+        from sluice.disk.object_store import open_store
+
+        url = self.settings.object_store.url
+        return open_store(url, self.settings.object_store) if url else None
 
     @lazy
     def transport(self) -> Transport:
@@ -411,7 +445,7 @@ class Context:
         `derives`: the next request of a memory derives the learnings of new iterations; else a worker does so.
         """
 
-        def open_memory(folder: Path, project: str) -> Memory:
+        def open_memory(folder: Path, project: str, shared: SharedJournals | None) -> Memory:
             from sluice.memory.embedded.guarded import sanitise_with_trust
             from sluice.memory.learning.deduplication import judge_by
             from sluice.memory.memory import Memory
@@ -425,9 +459,11 @@ class Context:
                 ask=ask,
                 count_tokens=lambda text: count_tokens(text, self.tokenizer),
                 derives=derives,
+                shared=shared,
             )
 
-        return ProjectMemories(self.settings.data_dir / "memory", open_memory)
+        place = "cache/memory" if self.object_store else "memory"
+        return ProjectMemories(self.settings.data_dir / place, open_memory, self.object_store)
 
     # -- graph ----------------------------------------------------------------------------------
 
@@ -461,7 +497,10 @@ class Context:
     @lazy
     def truth(self) -> CorpusTruth:
         """Finds corpora whose journal was lost."""
-        return CorpusTruth(self.settings, self.ledger.written_offsets, self.ledger.corpora.one)
+        owner = self.index_owner
+        return CorpusTruth(
+            *(self.settings, self.ledger.written_offsets, self.ledger.corpora.one), is_owner=lambda: owner.is_ready
+        )
 
     @lazy
     def readers(self) -> CorpusReaders:
@@ -471,6 +510,7 @@ class Context:
             CorpusReaders(
                 *(self.settings, collections, lambda: self.reranker, searching, lambda: self.truth),
                 doubts=lambda corpus: self.doubts.passages(corpus),
+                store=self.object_store,
             )
         )
 
@@ -478,10 +518,26 @@ class Context:
     def writers(self) -> CorpusWriters:
         """The writer of each corpus that this process writes to."""
         wired = self.settings, self._collections, lambda: self.truth
-        return self.opened(CorpusWriters(*wired, is_held=lambda: self.ledger.is_backed_up_now()))
+        owner, held = self.index_owner, lambda: self.ledger.is_backed_up_now()
+        return self.opened(CorpusWriters(*wired, is_held=held, check_owner=owner.check, ship=owner.publish))
 
     @lazy
-    def shipper(self) -> Shipper:
-        """Copies published snapshots to the object store, where one is configured."""
-        root, index, store = self.settings.index_root, self.settings.index, self.settings.object_store
-        return self.opened(Shipper(root, index.object_store_url, store, index.keep_generations))
+    def index_owner(self) -> IndexOwner:
+        """The right to write the corpora, which one machine of an instance has."""
+
+        def handle_again() -> None:
+            from sluice.workers.wiring.shared_form import put_up
+
+            if self.object_store is not None:
+                put_up(self.settings.data_dir, self.object_store)
+            self.append_again(self)
+
+        def close_writers() -> None:
+            self.writers.close_wanted(every=True)
+
+        return self.opened(IndexOwner(self.settings, lambda: self.ledger.index, handle_again, close_writers))
+
+    @lazy
+    def index_puller(self) -> IndexPuller:
+        """Brings published generations to this machine while another writes the corpora."""
+        return IndexPuller(self.settings, lambda: self.ledger.index, self.graphs, lambda: self.ledger.graph)

@@ -11,10 +11,7 @@ time, however long it takes. One process publishes at a time; a second one finds
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import structlog
@@ -22,16 +19,15 @@ import structlog
 from sluice.contracts.errors import Unavailable
 from sluice.contracts.event import Done, Event, Gap, Next, Outcome, Retry
 from sluice.contracts.index import GraphDirected, GraphPublished
-from sluice.graph.generations.publish import POINTER, Generation, discard, lock_folder, publish, verified
+from sluice.graph.generations.publish import discard, lock_folder
 from sluice.ledger.graph.reading import Totals, Written
 from sluice.ledger.graph.store import Change, Graphs
 from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
 from sluice.workers.runtime.claims import check_cancelled
-from sluice.workers.runtime.observers import utc_now
 from sluice.workers.wiring.corpora import CorpusReaders, Reader
 from sluice.workers.wiring.graph_documents import IndexedDocuments
-from sluice.workers.wiring.graphs import GraphArms
+from sluice.workers.wiring.graphs import LOCK_SECONDS, GraphArms, publish_rows
 
 log = structlog.get_logger(__name__)
 
@@ -39,12 +35,6 @@ DOCUMENTS_AT_ONCE = 20
 """Documents of one transaction: some thousand edges, 50 ms for which nobody else writes to SQLite."""
 MOST_LOOKS = 5
 """Reads of documents that change while they are read, before the event is tried again."""
-REST = 5
-"""Pause between two foldings of a corpus, as a multiple of the folding's duration."""
-BEHIND_SECONDS = 60.0
-"""Age that the published graph may reach while more is being read."""
-LOCK_SECONDS = 120.0
-"""Longest wait for another process that publishes, before the event comes back later."""
 
 
 def on_graph_directed(event: Event, ledger: Ledger, readers: CorpusReaders, graphs: GraphArms) -> Outcome:
@@ -100,57 +90,6 @@ def _count(seen: IndexedDocuments, change: Change, written: Written) -> None:
     for outcome, count in counts.items():
         if count:
             metrics.GRAPH_DOCUMENTS.labels(outcome).inc(count)
-
-
-def publish_rows(
-    corpus: str,
-    folder: Path,
-    graph: Graphs,
-    *,
-    more_to_come: bool,
-    now: Callable[[], datetime] = utc_now,
-    seconds: Callable[[], float] = time.monotonic,
-) -> Generation | float | None:
-    """Fold the rows as they are into a generation and return it; None where none is needed, or seconds to wait first.
-
-    `more_to_come`: another event will publish later, so this one need not.
-
-    Raises:
-        Unavailable: another process publishes the same corpus all the time, or the ledger does not answer.
-        OSError: the disk refuses.
-    """
-    with lock_folder(folder, LOCK_SECONDS):
-        was_published = (folder / POINTER).is_symlink()
-        standing = verified(folder)
-        if standing is None and was_published:
-            metrics.GRAPH_GENERATIONS.labels("damaged").inc()
-            log.warning("graph_damaged", corpus=corpus)
-        if standing is not None:
-            if standing.version == graph.totals(corpus).version:
-                return None
-            age_seconds = max(0.0, (now() - standing.published_at).total_seconds())
-            rest_seconds = REST * standing.seconds - age_seconds
-            if more_to_come and (rest_seconds > 0 or age_seconds < BEHIND_SECONDS):
-                return None
-            if rest_seconds > 0:
-                return rest_seconds
-        with _counted(), graph.snapshot(corpus) as rows:
-            made = publish(
-                folder, rows.rows(), rows.citations(), version=rows.totals.version, now=now(), seconds=seconds
-            )
-    metrics.GRAPH_PUBLISH_SECONDS.labels("generation").observe(made.seconds)
-    log.info("graph_published", corpus=corpus, generation=made.name, version=made.version, seconds=made.seconds)
-    return made
-
-
-@contextmanager
-def _counted() -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        metrics.GRAPH_GENERATIONS.labels("failed").inc()
-        raise
-    metrics.GRAPH_GENERATIONS.labels("published").inc()
 
 
 def erase_from_graph(corpus: str, document_ids: Sequence[str], as_of: int, graph: Graphs, folder: Path) -> None:

@@ -11,6 +11,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 
+import structlog
+
+from sluice.contracts.errors import SluiceError, Unavailable
 from sluice.contracts.event import Done, Event, Next, Outcome, Postponable
 from sluice.contracts.gate import BudgetState, CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
 from sluice.contracts.index import Answer
@@ -20,6 +23,8 @@ from sluice.evaluation.ragas.environment import AnsweredQuestion
 from sluice.gate.decide import decide, deciding_model
 from sluice.gate.directives import CrawlLimits, make_directives
 from sluice.gate.profile import Profile, choose_profile
+from sluice.index.folder import CorpusLayout
+from sluice.index.journal.journal import read_last_offset
 from sluice.ledger.ledger import Ledger
 from sluice.otel import metrics
 from sluice.workers import graph_handlers, index_handlers, memory_handlers, page_handlers, transfer
@@ -31,6 +36,8 @@ from sluice.workers.steps.answer import Answering
 from sluice.workers.steps.probe import GateMemory, Probe
 from sluice.workers.wiring.inject import with_dependencies
 from sluice.workers.wiring.steering import Steering
+
+log = structlog.get_logger(__name__)
 
 Handler = Callable[[Event, "Context"], Outcome | Postponable]
 
@@ -149,3 +156,30 @@ PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
 
 HANDLERS: dict[str, Handler] = {kind: with_dependencies(handler) for kind, handler in PIPELINE.items()}
 """Handlers by event kind, each with what its signature names, from the context of the process that runs it."""
+
+
+def append_again(context: Context) -> None:
+    """Handle the settled events again whose records an owner of the index did not live to ship, in their order.
+
+    The journal of each corpus then ends where runs have been told that it does. Raises `Unavailable` where something
+    they need does not answer; what cannot be handled any more, as its text was forgotten, is left out and logged.
+    """
+    index, known = context.ledger.index, context.ledger.index.published()
+    for corpus, reached in context.ledger.written_offsets().items():
+        end = read_last_offset(CorpusLayout(context.settings.index_root, corpus))
+        if end >= reached or (corpus in known and end < known[corpus].journal_offset):
+            continue  # of the latter the store lacks what was published: `CorpusTruth` refuses to write there
+        with context.writers.writing(corpus) as writer:
+            end = writer.journal_offset
+            for offset, event in index.appended_beyond(corpus, end):
+                try:
+                    HANDLERS[event.kind](event, context)
+                except Unavailable:
+                    raise
+                except SluiceError as error:
+                    log.error("not_appended_again", event_id=event.id, kind=event.kind, error=repr(error))
+                writer.pad(offset)
+            writer.pad(reached)
+            writer.publish()
+        log.info("appended_again", corpus=corpus, beyond=end, until=reached)
+        context.index_owner.publish(corpus, tells=True)

@@ -6,7 +6,6 @@ before it writes, so that nothing comes in between. The rules of handlers stand 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -35,10 +34,10 @@ from sluice.workers.settings import Settings
 from sluice.workers.steps.answer import tell_stale_answers
 from sluice.workers.steps.embed import ChunkEmbedder, load_chunks
 from sluice.workers.steps.inspect import Inspection
-from sluice.workers.transfer import artefacts_with, drop_unfinished
+from sluice.workers.transfer import Artefacts, artefacts_with
 from sluice.workers.wiring.corpora import Corpora, CorpusWriters, Writer
 from sluice.workers.wiring.graphs import GraphArms, graph_directives
-from sluice.workers.wiring.snapshot_upload import Shipper
+from sluice.workers.wiring.index_owner import IndexOwner
 
 BACKED_UP = Retry(5.0, "a backup is being taken, and forgetting would remove what it is to hold", counts=False)
 STILL_OPEN_SECONDS = 0.5
@@ -164,7 +163,9 @@ def on_forget_directed(event: Event, ledger: Ledger, corpora: Corpora, blobs: Bl
     return Done(tuple(map(Next, removed)))
 
 
-def on_erasure_directed(event: Event, ledger: Ledger, blobs: BlobStore, settings: Settings) -> Outcome:
+def on_erasure_directed(
+    event: Event, ledger: Ledger, blobs: BlobStore, artefacts: Artefacts, settings: Settings
+) -> Outcome:
     """Remove known pages, blobs and exports of forgotten documents once none of their events is open. May run twice."""
     if ledger.is_backed_up_now():
         return BACKED_UP
@@ -175,9 +176,9 @@ def on_erasure_directed(event: Event, ledger: Ledger, blobs: BlobStore, settings
         return Retry(STILL_OPEN_SECONDS, "events of forgotten documents are still under way", counts=False)
     _remove_blobs(left.removable, blobs)
     ids, is_meant = frozenset(directed.document_ids), selector(directed.selection, source_trust_of(settings.trust))
-    drop_unfinished(settings.data_dir)
-    for path in artefacts_with(settings.data_dir, event.corpus, lambda one: one.document_id in ids or is_meant(one)):
-        path.unlink(missing_ok=True)
+    artefacts.remove_unfinished()
+    for one in artefacts_with(artefacts, event.corpus, lambda one: one.document_id in ids or is_meant(one)):
+        artefacts.remove(one)
     ledger.erasure.forget_pages(*meant)
     ledger.marks.forget(event.corpus, directed.document_ids)
     if not left.parked:
@@ -213,9 +214,10 @@ def on_page_withdrawn(event: Event, ledger: Ledger, writers: CorpusWriters, page
 
 
 def on_document_indexed(
-    event: Event, ledger: Ledger, corpora: Corpora, shipper: Shipper, graphs: GraphArms, settings: Settings
+    event: Event, ledger: Ledger, corpora: Corpora, index_owner: IndexOwner, graphs: GraphArms, settings: Settings
 ) -> Outcome:
-    """Publish what the journal holds; if the current generation covers it, only name that generation.
+    """Publish what the journal holds, in the object store too where machines share one; if the current generation
+    covers it, only name that generation.
 
     Measures how long crawled pages took until they are found; a second run measures again. After an erasure only the
     new generation is left, here and in the object store, and the graph holds nothing of the documents. Runs whose
@@ -234,7 +236,7 @@ def on_document_indexed(
     if indexed.erase:
         folder = graphs.folder(event.corpus)
         erase_from_graph(event.corpus, indexed.document_ids, generation.journal_offset, ledger.graph, folder)
-    shipper.ship(event.corpus, generation.name, alone=indexed.erase)
+    index_owner.publish(event.corpus, alone=indexed.erase)
     is_cited = ledger.uncheck_citations(event.corpus, indexed.document_ids, indexed.journal_offset)
     if is_cited or not indexed.document_ids:
         tell_stale_answers(event.corpus, ledger, corpora.readers, utc_now(), covering=indexed.journal_offset)
@@ -310,4 +312,4 @@ def entries_for(found: Iterable[DocumentFacts]) -> list[tuple[ForgottenKind, str
 def _remove_blobs(hashes: Iterable[str], blobs: BlobStore) -> None:
     """Remove unused blobs now, however recently they were put."""
     for sha256 in hashes:
-        blobs.remove_unused(sha256, since=time.time() + 1)
+        blobs.remove_unused(sha256)

@@ -7,12 +7,13 @@ Read from `sluice.toml` (`workers/data_dir.py` says where it is looked for), the
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -59,6 +60,8 @@ from sluice.workers.setting_names import (
 
 BROKER_SCHEMES = frozenset({"redis", "rediss", "unix"})
 """URL schemes of a Redis or Valkey: plain, with TLS, by a socket of this machine."""
+WAKE_UP_SCHEMES = frozenset({"amqp", "amqps"})
+"""URL schemes of a RabbitMQ: plain, with TLS."""
 
 
 Origin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$", max_length=300)]
@@ -87,6 +90,10 @@ class PoolSettings(Value):
     """Memory of its own (mapped files not counted) above which `sluice up` lets a worker finish and starts it anew, and
     the same again for its browser. A worker in order takes 0.1 to 0.3 GB, a browser 0.15 for each page: ten times that
     is a leak, and less than that might be a large page."""
+    stop_seconds: Annotated[float, Field(ge=0)] = 3.0
+    """Seconds that events in hand may take to finish once a worker is to end; what takes longer is released and
+    repeated, as after any interruption. Few events hold more than a second of work. Where workers come and go by load,
+    as long as an event may take (`delivery.event_timeout_seconds`), or pages under way are fetched again."""
     max_tasks_per_child: Annotated[int, Field(ge=1)] | None = None
     """Events after which a child of the chunk pool is replaced. Not set: only when it has grown too large."""
 
@@ -113,7 +120,7 @@ class DeliverySettings(Value):
     """The delivery guarantee's clocks."""
 
     lease_seconds: Annotated[float, Field(gt=0)] = 15.0
-    """Duration of a claim without a heartbeat; a killed worker's event is free again after it."""
+    """Silence of a worker after which its claims are free again; twice that in the stages that work on documents."""
     max_deliveries: Annotated[int, Field(ge=1)] = 3
     """Deaths of a worker on one event after which the event is quarantined as poison."""
     retry_base_seconds: Annotated[float, Field(gt=0)] = 1.0
@@ -183,8 +190,13 @@ class Settings(BaseSettings):
     """Prefix of every broker key, so that two instances can share one broker."""
     broker_url: str | None = None
     """A Redis or Valkey URL; without one `sluice up` runs an embedded Valkey."""
+    wake_up_url: str | None = None
+    """URL of a RabbitMQ that carries wake-ups to the workers; without one Redis or Valkey does, as all else."""
     ledger_url: str | None = None
     """An SQLAlchemy URL; without one, SQLite in the data directory."""
+    signing_key: SecretStr | None = None
+    """The secret that signs cursors and sign-ins and seals the secrets of webhooks, as 64 hexadecimal digits. Without
+    one it is made once in the data directory; machines that share an object store need the same."""
     http_host: str = "127.0.0.1"
     """Address that the HTTP interface listens on; any other than this machine's own needs API keys."""
     http_port: Annotated[int, Field(ge=1, le=65_535)] = 8080
@@ -235,8 +247,24 @@ class Settings(BaseSettings):
     @classmethod
     def _broker_speaks_redis(cls, url: str | None) -> str | None:
         if url is not None and url.partition("://")[0] not in BROKER_SCHEMES:
-            raise ValueError("is the URL of no Redis or Valkey; write redis://host:6379/0, or leave it out")
+            is_rabbit = url.partition("://")[0] in WAKE_UP_SCHEMES
+            instead = "set it as wake_up_url beside a Redis or Valkey" if is_rabbit else "write redis://host:6379/0"
+            raise ValueError(f"is the URL of no Redis or Valkey; {instead}, or leave it out")
         return url
+
+    @field_validator("wake_up_url")
+    @classmethod
+    def _wake_ups_go_to_rabbit(cls, url: str | None) -> str | None:
+        if url is not None and url.partition("://")[0] not in WAKE_UP_SCHEMES:
+            raise ValueError("is the URL of no RabbitMQ; write amqp://user:password@host:5672/, or leave it out")
+        return url
+
+    @field_validator("signing_key")
+    @classmethod
+    def _signing_key_is_whole(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", key.get_secret_value().strip()):
+            raise ValueError("is not 64 hexadecimal digits: `openssl rand -hex 32` prints some")
+        return key
 
     @model_validator(mode="after")
     def _data_dir_is_absolute(self) -> Settings:
@@ -406,6 +434,7 @@ def environment_of(settings: Settings) -> Mapping[str, str]:
     return {
         "SLUICE_DATA_DIR": str(settings.data_dir),
         "SLUICE_BROKER_URL": settings.broker_location,
+        **({"SLUICE_WAKE_UP_URL": settings.wake_up_url} if settings.wake_up_url else {}),
         "SLUICE_LEDGER_URL": settings.ledger_location,
         "SLUICE_HTTP_PORT": str(settings.http_port),
         "SLUICE_HTTP_HOST": settings.http_host,

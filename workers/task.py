@@ -2,7 +2,7 @@
 
 1. *Claim.* A message permits one claim, and the ledger gives the event whose turn it is, under a new fencing epoch.
    Where nothing is ready (another wake-up brought it, or the stage rests) the message is acknowledged, no more.
-2. *Run.* The handler of the event's kind runs inside one span, while a heartbeat extends the lease.
+2. *Run.* The handler of the event's kind runs inside one span, while the process's heartbeat keeps the claim.
    Whatever it raises becomes an outcome, by one table: `outcome_of`.
 3. *Settle and emit.* One transaction settles the row and inserts what it emitted. A worker that lost
    its claim in the meantime is fenced: nothing of its work is recorded. Where a stage of the same process comes next,
@@ -111,10 +111,16 @@ class StageWorker:
 
     def claim(self, *, alone: bool) -> Claim | NotClaimed:
         """Claim the stage's next event, if there is one."""
-        lease_seconds = self.context.settings.delivery.lease_seconds
+        self.heartbeat.ready(self.name)
         return self.context.ledger.claim_next(
-            self.stage, self.name, lease_seconds, alone=alone, most_of_a_tenant=self.most_of_a_tenant
+            self.stage, self.name, self.longest_seconds, alone=alone, most_of_a_tenant=self.most_of_a_tenant
         )
+
+    @property
+    def longest_seconds(self) -> float:
+        """How long a claim may stand: a lease longer than its event may take, after which the worker gives it up."""
+        delivery = self.context.settings.delivery
+        return delivery.event_timeout_seconds + delivery.lease_seconds
 
 
 class Handled(NamedTuple):
@@ -204,8 +210,8 @@ def _go_on(worker: StageWorker) -> GoOn | None:
     """
     if not worker.pool or not worker.may_go_on():
         return None
-    stages = frozenset(stage for stage in worker.pool if POOLS[stage] == "threads")
-    return GoOn(stages, worker.name, worker.context.settings.delivery.lease_seconds)
+    stages = {stage: one.longest_seconds for stage, one in worker.pool.items() if POOLS[stage] == "threads"}
+    return GoOn(stages, worker.name)
 
 
 def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None:
@@ -272,10 +278,19 @@ def _without(left_out: Sequence[Next], outcome: Done, stage: Queue, why: str) ->
 
 def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span, go_on: GoOn | None = None) -> Settled:
     deadline, pause = time.monotonic() + SETTLE_PATIENCE_SECONDS, 0.05
+    fence = None
+    if worker.stage == "index" and isinstance(handled.outcome, Done):  # who is no owner any more may give it back
+        worker.context.index_owner.check()
+        fence = worker.context.index_owner.fence
     while True:
         try:
             settled = worker.context.ledger.settle(
-                claim, handled.outcome, traceparent=current_traceparent(), max_attempts=PATIENT_ATTEMPTS, go_on=go_on
+                claim,
+                handled.outcome,
+                traceparent=current_traceparent(),
+                max_attempts=PATIENT_ATTEMPTS,
+                go_on=go_on,
+                fence=fence,
             )
         except errors.Unavailable as error:
             if time.monotonic() + pause > deadline:
@@ -359,8 +374,8 @@ def _decided(outcome: Outcome | Postponable, event: Event, context: Context) -> 
 def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySettings) -> Retry | DeadLetter:
     """Map an error to an outcome: the one table that separates transient from permanent errors.
 
-    Work that needs an embedding model which is out of reach waits for it, however long that is. A bug counts as
-    transient, as a later deployment may mend it; its event is parked once its tries are used up. A fenced
+    Work that needs an embedding model or an object store which is out of reach waits for it, however long that is. A
+    bug counts as transient, as a later deployment may mend it; its event is parked once its tries are used up. A fenced
     handler counts so too: the worker that took the corpus over may get the next try.
     """
     match error:
@@ -372,7 +387,7 @@ def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySet
             return DeadLetter("malformed", error)
         case errors.SluiceError(transient=False):
             return DeadLetter("discarded", error)
-    if isinstance(error, errors.EmbedderDown):
+    if isinstance(error, errors.EmbedderDown | errors.StoreDown):
         return Retry(error.retry_after_seconds, str(error), counts=False)
     if errors.is_disk_full(error) and attempts + 1 < PATIENT_ATTEMPTS:
         return Retry(delivery.retry_max_seconds, "the disk is full")

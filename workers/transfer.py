@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import os
 import shutil
 import tarfile
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import zstandard
@@ -43,9 +44,12 @@ from sluice.ledger.ledger import Ledger
 from sluice.workers.runtime.blob_store import BlobStore
 from sluice.workers.runtime.claims import check_cancelled
 from sluice.workers.runtime.observers import utc_now
-from sluice.workers.settings import Settings
 from sluice.workers.wiring.corpora import CorpusReaders, Reader
 from sluice.workers.wiring.models import EmbeddingService
+
+if TYPE_CHECKING:
+    from sluice.disk.cache import FileCache
+    from sluice.disk.object_store import ObjectStore
 
 PARTS = ".parts"
 """The end of the name of a folder in which an export is being written."""
@@ -58,18 +62,69 @@ LONGEST_LINE = 256 * 1024 * 1024
 MOST_MANIFEST_BYTES = 1_000_000
 
 
-def artefact_path(data_dir: Path, artefact_id: str) -> Path:
-    """Return the path of an artefact, whose id was checked."""
-    return data_dir / ARTEFACTS / f"{artefact_id}.tar"
+class Artefacts:
+    """Files of exports and uploads, by ids that were checked: in a folder of the data directory. Machines that share an
+    object store keep them below `artefacts/` there, and in `cache` what was used within the hour."""
+
+    def __init__(self, folder: Path, store: ObjectStore | None, cache: FileCache) -> None:
+        self.folder, self._store, self._cache = folder, store, cache
+
+    def path(self, artefact_id: str) -> Path:
+        """Return the path of an artefact on this machine, to which it is fetched. Raises `NotFound` without it."""
+        name = f"{artefact_id}.tar"
+        path = self.folder / name
+        if self._store is None:
+            if not path.is_file():
+                raise NotFound(f"there is no artefact {artefact_id!r}")
+            return path
+        try:
+            size = self._store.size(f"{ARTEFACTS}/{name}")
+        except NotFound as error:
+            self._cache.remove(name)  # it was removed on another machine
+            raise NotFound(f"there is no artefact {artefact_id!r}") from error
+        download = self._store.download
+        return self._cache.path(name, lambda new: download(f"{ARTEFACTS}/{name}", size, new))
+
+    def keep(self, written: Path, artefact_id: str) -> None:
+        """Give a whole file its name, durably, and for all machines."""
+        if self._store is not None:
+            self._store.upload(f"{ARTEFACTS}/{artefact_id}.tar", written)
+            written.unlink()
+            return
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fsync_path(written)
+        os.replace(written, self.folder / f"{artefact_id}.tar")
+        fsync_path(self.folder)
+
+    def ids(self, before: float = math.inf) -> list[str]:
+        """Return the ids of those written before a moment, in seconds since the epoch."""
+        if self._store is not None:
+            found = ((one.path, one.written_at) for one in self._store.listed(ARTEFACTS))
+        else:
+            found = ((str(path), path.stat().st_mtime) for path in self.folder.glob("[au]??_*.tar"))
+        return sorted(Path(name).stem for name, at in found if at < before)
+
+    def remove(self, artefact_id: str) -> None:
+        """Remove an artefact."""
+        if self._store is not None:
+            self._store.delete([f"{ARTEFACTS}/{artefact_id}.tar"])
+        self._cache.remove(f"{artefact_id}.tar")
+        (self.folder / f"{artefact_id}.tar").unlink(missing_ok=True)
+
+    def remove_unfinished(self, before: float | None = None) -> None:
+        """Remove what exports have written so far: they may hold what is being forgotten, and begin anew. With
+        `before`, only what is older, uploads that were cut off too."""
+        for one in self.folder.glob("*" if before else f"*{PARTS}"):
+            if before is None or (one.suffix != ".tar" and one.stat().st_mtime < before):
+                shutil.rmtree(one, ignore_errors=True) if one.is_dir() else one.unlink(missing_ok=True)
 
 
-def on_export_directed(event: Event, readers: CorpusReaders, settings: Settings) -> Outcome:
+def on_export_directed(event: Event, readers: CorpusReaders, artefacts: Artefacts) -> Outcome:
     """Write some seconds' share of the served corpus behind the share before; once all is written, pack it. A second
     run writes its share anew. Where the shares before are gone, as something was forgotten, it begins anew."""
     directed = event.body_as(ExportDirected)
-    path = artefact_path(settings.data_dir, directed.artefact_id)
-    if not path.is_file():
-        folder = path.with_suffix(PARTS)
+    if directed.artefact_id not in artefacts.ids():
+        folder = artefacts.folder / f"{directed.artefact_id}{PARTS}"
         if not folder.is_dir():
             directed = ExportDirected(artefact_id=directed.artefact_id)
             folder.mkdir(mode=0o700, parents=True)
@@ -77,8 +132,9 @@ def on_export_directed(event: Event, readers: CorpusReaders, settings: Settings)
         written, is_whole = export(reader, event.corpus, directed, folder)
         if not is_whole or written.so_far is None:
             return Done((Next(written),))
-        pack(folder, written.so_far, path)
+        artefacts.keep(pack(folder, written.so_far), directed.artefact_id)
         shutil.rmtree(folder)
+    path = artefacts.path(directed.artefact_id)
     told = CorpusExported(artefact_id=directed.artefact_id, bytes=path.stat().st_size, manifest=read_manifest(path))
     return Done((Next(told, f"exported:{directed.artefact_id}"),))
 
@@ -133,8 +189,8 @@ def _appending(path: Path, size: int) -> Iterator[IO[bytes]]:
         os.fsync(file.fileno())
 
 
-def pack(folder: Path, manifest: ExportManifest, path: Path) -> ExportManifest:
-    """Write the two files in `folder` to a tar at `path`; return the manifest with their hashes."""
+def pack(folder: Path, manifest: ExportManifest) -> Path:
+    """Write the two files in `folder`, and the manifest with their hashes, to a tar beside them; return its path."""
     lines, rows, packed = folder / DOCUMENTS, folder / VECTORS, folder / "whole"
     files = {one.name: _sha256_in(one.open("rb")) for one in (lines, rows)}
     manifest = manifest.model_copy(update={"files": files})
@@ -145,16 +201,7 @@ def pack(folder: Path, manifest: ExportManifest, path: Path) -> ExportManifest:
         tar.addfile(head, io.BytesIO(told))
         for one in (lines, rows):
             tar.add(one, one.name, filter=_anonymous)
-    keep(packed, path)
-    return manifest
-
-
-def keep(written: Path, path: Path) -> None:
-    """Give a whole file its name, durably."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fsync_path(written)
-    os.replace(written, path)
-    fsync_path(path.parent)
+    return packed
 
 
 def read_manifest(path: Path) -> ExportManifest:
@@ -174,7 +221,7 @@ def on_import_directed(
     embedding: EmbeddingService,
     ledger: Ledger,
     blobs: BlobStore,
-    settings: Settings,
+    artefacts: Artefacts,
 ) -> Outcome:
     """Direct the indexing of some seconds' share of the artefact's documents, part by part, and then of the next share.
     A second run directs the same.
@@ -182,7 +229,7 @@ def on_import_directed(
     Vectors are used if this instance exported them, and with the corpus's own model. A second index gets its own.
     """
     directed = event.body_as(ImportDirected)
-    path, manifest = artefact_path(settings.data_dir, directed.artefact_id), directed.manifest
+    path, manifest = artefacts.path(directed.artefact_id), directed.manifest
     if not directed.documents:
         check_hashes(path, manifest)
     documents, chunks, until = directed.documents, directed.chunks, time.monotonic() + SHARE_SECONDS
@@ -228,21 +275,15 @@ def _as_claimed(batch: ChunkBatch, run_id: str) -> ChunkBatch:
     return batch.model_copy(update={"documents": tuple(map(claimed, batch.documents))})
 
 
-def drop_unfinished(data_dir: Path) -> None:
-    """Remove what exports have written so far: they may hold what is being forgotten, and begin anew."""
-    for folder in (data_dir / ARTEFACTS).glob(f"*{PARTS}"):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def artefacts_with(data_dir: Path, corpus: str, is_meant: Callable[[DocumentFacts], bool]) -> Iterator[Path]:
-    """Yield the exports of a corpus, and the uploads, that hold a meant document. Reads them whole."""
-    for path in sorted((data_dir / ARTEFACTS).glob("[au]??_*.tar")):
+def artefacts_with(artefacts: Artefacts, corpus: str, is_meant: Callable[[DocumentFacts], bool]) -> Iterator[str]:
+    """Yield the ids of the exports of a corpus, and of the uploads, that hold a meant document. Reads them whole."""
+    for artefact_id in artefacts.ids():
         try:
-            manifest = read_manifest(path)
-            is_of_corpus = path.name.startswith(UPLOADED) or manifest.corpus == corpus
+            manifest = read_manifest(path := artefacts.path(artefact_id))
+            is_of_corpus = artefact_id.startswith(UPLOADED) or manifest.corpus == corpus
             batches = read_batches(path, manifest) if is_of_corpus else ()
             if any(is_meant(document) for batch, _ in batches for document in batch.documents):
-                yield path
+                yield artefact_id
         except NotFound:  # removed meanwhile
             continue
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import numpy as np
 
-from bench.quality.formulas import ADAPTIVE, WEIGHTS, Z_SCORE_WEIGHT, Fold, leave_one_out
+from bench.quality.formulas import WEIGHTS, Z_SCORE_WEIGHT, Fold, leave_one_out
 from bench.quality.measure import Measured
 from sluice.contracts.retrieval import Strategy
 from sluice.evaluation.retrieval.tables import write_notes
@@ -76,8 +76,7 @@ The better retriever is chosen with hindsight for each collection: it is not kno
 ## The same candidates ordered otherwise
 
 nDCG@10 of the same candidates, by the scores and ranks that the answers tell: reciprocal ranks (k 60) of each
-retriever's first fifty, and z-scores with {z_weight:g} for the words. *Adaptive* is the default of version 0.3 on the
-same questions, measured in one process before it was removed.
+retriever's first fifty, and z-scores with {z_weight:g} for the words.
 
 {formulas}
 
@@ -184,14 +183,14 @@ def headline_table(found: Sequence[Measured]) -> str:
 
 
 def formula_table(found: Sequence[Measured]) -> str:
-    """The other formulas beside the default; a dash where a figure is not known."""
+    """The other formulas beside the default."""
     rows = []
     for one in found:
         formulas = one.formulas
-        rows.append((formulas.reciprocal_ranks, formulas.z_scores, ADAPTIVE.get(one.name, np.nan), one.figures[2]))
+        rows.append((formulas.reciprocal_ranks, formulas.z_scores, one.figures[2]))
     named = [*zip([one.name for one in found], rows, strict=True), ("average", np.mean(rows, axis=0))]
-    cells = [[name, *("–" if np.isnan(value) else f"{value:.4f}" for value in row)] for name, row in named]
-    return markdown(("collection", "reciprocal ranks", "z-scores", "adaptive", "**hybrid**"), cells)
+    cells = [[name, *(f"{value:.4f}" for value in row)] for name, row in named]
+    return markdown(("collection", "reciprocal ranks", "z-scores", "**hybrid**"), cells)
 
 
 def fold_table(found: Sequence[Measured]) -> str:

@@ -20,15 +20,6 @@ Z_SCORE_WEIGHT = 0.3
 FIRST = 50
 """Of each retriever: what is normalised over, and what ranks count in."""
 WEIGHTS = (0.006, 0.008, 0.010, 0.011, 0.012, 0.013, 0.014, 0.015, 0.016, 0.018, 0.020, 0.024)
-ADAPTIVE = {
-    "squad20_dev": 0.8944,
-    "cosqa_dev": 0.6026,
-    "scifact_train": 0.7145,
-    "cacm": 0.4401,
-    "npl": 0.4652,
-    "climate_fever_sent": 0.4021,
-}
-"""nDCG@10 of the adaptive mix of version 0.3 on the same 500 questions, with the term index as it was."""
 
 Order = Callable[[Sequence[ScoredChunk]], Sequence[float]]
 """The score of each chunk of a question."""

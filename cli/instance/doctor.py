@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -79,7 +80,8 @@ def _all_checks() -> Iterator[Check]:
 def checks_of(settings: Settings) -> Iterator[Check]:
     """Yield the result of every check of an instance as it is done. The slow ones (model, browser) come last."""
     checks: tuple[Callable[[Settings], Check], ...] = (
-        *(_data_dir, _broker, _ledger, _index, _blobs, _http_port, _search, _crawl, _otlp, _graph_server, _cypher),
+        *(_data_dir, _broker, *([_wake_ups] if settings.wake_up_url else []), _ledger, _index, _blobs, _http_port),
+        *(_search, _crawl, _otlp, _graph_server, _cypher),
         *(_user_namespaces, _embedding, _chromium),
     )
     for check in checks:
@@ -136,10 +138,26 @@ def _broker(settings: Settings) -> Check:
     return ok(f"{_place(settings.broker_location)} {told}")
 
 
+def _wake_ups(settings: Settings) -> Check:
+    from sluice.workers.broker.rabbit import RabbitWakeUps
+    from sluice.workers.broker.transport import BROKER_ERRORS
+
+    place, limit = _place(str(settings.wake_up_url)), settings.delivery.event_timeout_seconds
+    rabbit = RabbitWakeUps(str(settings.wake_up_url), settings.instance, patience_seconds=5, connections=1)
+    try:
+        rabbit.declare()
+    except BROKER_ERRORS as error:
+        return fail(f"{place}: {error}", "start it, or mend SLUICE_WAKE_UP_URL")
+    rabbit.close()
+    return ok(f"RabbitMQ at {place}; its consumer_timeout has to be above {limit:g} s (delivery.event_timeout_seconds)")
+
+
 def _index(settings: Settings) -> Check:
     if settings.index.engine == "qdrant":
-        settings.qdrant.require_url()
-        return ok(f"Qdrant at {_place(str(settings.qdrant.url))}")
+        from sluice.index.qdrant import LACKS, server
+
+        count = len(server.list_corpora(settings.qdrant))
+        return ok(f"Qdrant at {_place(str(settings.qdrant.url))}, {count} corpora; it lacks: {', '.join(LACKS)}")
     return ok(f"{len(list_corpora(settings.data_dir / 'index'))} corpora below {settings.data_dir}")
 
 
@@ -156,10 +174,11 @@ def _ledger(settings: Settings) -> Check:
 
 def _blobs(settings: Settings) -> Check:
     from sluice.ledger.ledger import Ledger
-    from sluice.workers.runtime.blob_store import BlobCollector, BlobStore
+    from sluice.workers.context import Context
+    from sluice.workers.runtime.blob_store import BlobCollector
 
-    with Ledger(settings.ledger_location) as ledger:
-        found = BlobCollector(BlobStore(settings.data_dir / "blobs"), ledger).measure()
+    with Ledger(settings.ledger_location) as ledger, closing(Context(settings)) as context:
+        found = BlobCollector(context.blobs, ledger).measure()
     told = (
         f"{found.referenced + found.young:,} kept ({_megabytes(found.referenced_bytes + found.young_bytes)}, of which "
         f"{_megabytes(found.young_bytes)} go in a day), {found.collectable:,} collectable "

@@ -13,14 +13,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sluice.cli.command import Shown, chosen, on_disk, table
 from sluice.cli.output import checked_corpus, error_console
 from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, InvalidSetting, NotFound, Unavailable
+from sluice.disk.object_store import ObjectStore, open_store
 from sluice.index.folder import CorpusLayout
-from sluice.index.generations.publish import list_generation_names, list_generations, read_current_name, rollback
+from sluice.index.generations.publish import list_generation_names
 from sluice.index.generations.publish import verify as verify_generation
 from sluice.index.journal.records import Vectors
 from sluice.index.local.reindex import Plan, Reindexed
 from sluice.index.local.reindex import reindex as reindex_corpus
 from sluice.index.local.working_set import WritePolicy
-from sluice.index.remote.object_store import ObjectStore, open_store
 from sluice.index.remote.snapshots import Transfer
 from sluice.index.remote.snapshots import pull as pull_snapshot
 from sluice.index.remote.snapshots import push as push_snapshot
@@ -29,7 +29,9 @@ from sluice.ingest.embed.minilm import FINGERPRINTS
 from sluice.ingest.settings import EmbedSettings
 from sluice.otel import metrics
 from sluice.workers.context import Context
+from sluice.workers.service.operate.shared_form import pull_all, push_all
 from sluice.workers.steps.embed import fill_fallback
+from sluice.workers.wiring.index_owner import Roots
 
 _PROBE = "which way does this point"
 """Embedded once before the work begins: it shows that the model answers, and the dimension of its vectors."""
@@ -53,6 +55,9 @@ def snapshot(
         return _verify(context, _wanted(context, corpus, generation), quiet=as_json)
     if action is None:
         return _list(context, corpus, generation)
+    if (corpus, store, generation) == (None, None, None) and action in ("push", "pull"):
+        done = (push_all if action == "push" else pull_all)(context)
+        return Shown(done, f"{action}: " + ", ".join(f"{count:,} {kind}" for kind, count in done.items()))
     name = checked_corpus(corpus or "default")
     if action == "pull":
         keep = context.settings.index.keep_generations
@@ -60,9 +65,9 @@ def snapshot(
     _corpora(context, name)
     if action == "push":
         return _moved("pushed", name, push_snapshot(root, name, _store(context, store), generation))
-    layout = CorpusLayout(root, name)
-    left = read_current_name(layout)
-    now = rollback(root, name, generation or _one_before(layout, left))
+    kept = context.readers.generations(name)
+    left = next((one.name for one in kept if one.is_current), None)
+    now = context.readers.roll_back(name, generation or _one_before(name, [one.name for one in kept], left))
     told = f"{name}: {left} → {now.name}, {now.chunk_count} chunks"
     return Shown({"corpus": name, "left": left, "current": now}, told)
 
@@ -72,7 +77,7 @@ def _list(context: Context, corpus: str | None, generation: str | None) -> Shown
     found = [
         {"corpus": name, **{field: getattr(one, field) for field in (*names, "problem")}}
         for name in _corpora(context, corpus)
-        for one in list_generations(context.settings.index_root, name)
+        for one in context.readers.generations(name)
         if generation in (None, one.name)
     ]
     mark = ("", lambda one: "current" if one["is_current"] else "")
@@ -122,9 +127,10 @@ def _corpora(context: Context, wanted: str | None) -> tuple[str, ...]:
 
 
 def _store(context: Context, url: str | None) -> ObjectStore:
-    url = url or context.settings.index.object_store_url
+    if url is None and context.settings.object_store.url is not None:
+        return Roots(context.settings).store(context.settings.index_root)
     if url is None:
-        raise InvalidSetting("index.object_store_url", "not set", "give --store URL, like s3://bucket/prefix")
+        raise InvalidSetting("object_store.url", "not set", "give --store URL, like s3://bucket/prefix")
     return open_store(url, context.settings.object_store)
 
 
@@ -134,11 +140,10 @@ def _moved(what: str, corpus: str, moved: Transfer) -> Shown:
     return Shown({"corpus": corpus, **asdict(moved)}, f"{corpus}: {what} {moved.generation}: {travelled}; {there}")
 
 
-def _one_before(layout: CorpusLayout, current: str | None) -> str:
-    newest_first = list_generation_names(layout)
+def _one_before(corpus: str, newest_first: list[str], current: str | None) -> str:
     older = newest_first[newest_first.index(current) + 1 :] if current in newest_first else newest_first
     if not older:
-        raise NotFound(f"corpus {layout.corpus} has no generation before {current or 'the first'}")
+        raise NotFound(f"corpus {corpus} has no generation before {current or 'the first'}")
     return older[0]
 
 
@@ -202,8 +207,6 @@ def reindex(
             done = reindex_corpus(context.settings.index_root, corpus, wanted, embedding, plan)
         except Unavailable as error:
             raise Unavailable(f"{error}; what was built is kept, and the same call goes on") from error
-    if done.generation:
-        context.shipper.ship(corpus, done.generation.name)
     context.graphs.discard_cypher(corpus)  # it names the model of each document
     return _reindexed(corpus, done, embedding)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import shutil
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime
@@ -13,7 +12,6 @@ from typing import cast
 from sluice.cli.command import Shown, ahead, alone, chosen, needed, on_disk, print_shown, table
 from sluice.cli.output import configured, print_table, say
 from sluice.contracts.errors import InvalidInput
-from sluice.contracts.operations.transfer import ARTEFACTS
 from sluice.ledger.database import Database
 from sluice.ledger.retention import Pruning
 from sluice.ledger.schema.migrate import install
@@ -94,10 +92,12 @@ def prune(before: datetime, dry_run: bool = False) -> Shown:
             install(connection)
         pruning = Pruning(database)
         found = asdict(pruning.count(before) if dry_run else pruning.prune(before, getpass.getuser()))
-    files = (settings.data_dir / ARTEFACTS).glob("*")
-    old = [path for path in files if path.stat().st_mtime < before.timestamp()]
-    for path in () if dry_run else old:
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    with closing(Context(settings)) as context:
+        old = context.artefacts.ids(before.timestamp())
+        for one in () if dry_run else old:
+            context.artefacts.remove(one)
+        if not dry_run:
+            context.artefacts.remove_unfinished(before.timestamp())
     found["artefacts"] = len(old)
 
     def draw() -> None:

@@ -46,9 +46,10 @@ def list_profiles(client: SluiceClient) -> Shown:
 @on_disk
 def models(context: Context) -> Shown:
     """List the learned gates: their training sources and thresholds, and whether they can be used here."""
-    from sluice.evaluation.learned_gate import list_models
+    from sluice.evaluation.learned_gate import list_models, share_models
 
     settings = context.settings
+    share_models(settings.data_dir, context.object_store)
     found = [_facts(folder, settings.embed) for folder in list_models(settings.data_dir).values()]
     columns = "version sha256 trained_at sources search_below full_loop_below usable"
     return table("learned gates", found, columns)

@@ -21,6 +21,7 @@ from sluice.evaluation.learned_gate import (
     find_model,
     list_models,
     own_models_dir,
+    share_models,
     write_model,
 )
 from sluice.gate.learned.model import Costs, GateModel, Thresholds
@@ -57,6 +58,7 @@ def train(
     from sluice.workers.training.training import Training, recorded_runs, suggest_version
 
     settings = context.settings
+    share_models(settings.data_dir, context.object_store)
     name = version or suggest_version(datetime.now(UTC), list(list_models(settings.data_dir)))
     folder = (out or own_models_dir(settings.data_dir)) / name
     costs = stated_costs(cost_outside, cost_full_loop, cost_miss)
@@ -82,6 +84,7 @@ def train(
     )
     files = dict(training.files())
     write_model(folder, files)
+    share_models(settings.data_dir, context.object_store)
     told = f"{files['report.md'].decode()}\nwritten to {folder}; nothing uses it yet"
     return Shown({"version": name, "folder": str(folder)}, told)
 
@@ -108,12 +111,14 @@ def calibrate(
     """Propose thresholds for stated costs of error, with the confusion table at them. Nothing is applied."""
     costs = stated_costs(cost_outside, cost_full_loop, cost_miss)
     data_dir = context.settings.data_dir
+    share_models(data_dir, context.object_store)
     folder = find_model(model or _latest(data_dir), data_dir)
     present = GateModel.from_bytes((folder / MODEL).read_bytes())
     proposed = Thresholds.of_costs(costs)
     said = _unseen(folder) | _runs(context, present, since_days)
     if write is not None:
         _write(present, folder, write, costs, proposed, own_models_dir(data_dir))
+        share_models(data_dir, context.object_store)
     both = {source: _both(cases, present, proposed) for source, cases in said.items()}
     value = {
         "model": present.version,

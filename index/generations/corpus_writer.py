@@ -118,6 +118,17 @@ class CorpusWriter(ABC):
             known = self._recorded(document_ids)
             return self._record([Removal(name) for name in dict.fromkeys(document_ids) if name in known])
 
+    def guard_by(self, check: Callable[[], None]) -> None:
+        """Have `check` called before each change: it raises `Fenced` where this process may write no more."""
+        self._lock.guard = check
+
+    def pad(self, offset: int) -> None:
+        """Record removals of nothing up to an offset that was told already: somebody may wait for it."""
+        with self._mutex:
+            self._lock.check()
+            if self._journal.last_offset < offset:
+                self._record([Removal("")] * (offset - self._journal.last_offset))
+
     def select(self, is_wanted: Callable[[DocumentFacts], bool]) -> list[DocumentFacts]:
         """Return the facts of the documents in the journalthat `is_wanted` accepts, published or not."""
         with self._mutex:

@@ -239,7 +239,7 @@ def rollback(root: Path, corpus: str, name: str) -> Coverage:
 def collect(layout: CorpusLayout, keep: int) -> list[str]:
     """Remove all but the newest `keep` generations, the current one, and those that readers have pinned."""
     # The folder is listed once: a generation that is published from here on cannot be removed.
-    return [name for name in list_generation_names(layout)[keep:] if _remove(layout, name)]
+    return [name for name in list_generation_names(layout)[keep:] if remove(layout, name)]
 
 
 def drop_others(layout: CorpusLayout) -> list[str]:
@@ -305,7 +305,7 @@ def _info(folder: Path, is_current: bool) -> GenerationInfo:
     return GenerationInfo(folder.name, is_current, size_bytes=size_bytes, **facts)
 
 
-def _remove(layout: CorpusLayout, name: str) -> bool:
+def remove(layout: CorpusLayout, name: str) -> bool:
     """Remove a generation unless it is current or pinned, and return whether it was removed. The rename is atomic."""
     folder = layout.generations / name
     pin = Pin.exclusive(folder / MANIFEST)

@@ -21,10 +21,12 @@ from typing import BinaryIO
 
 from sluice.contracts.errors import Corrupted, Fenced, Unavailable
 from sluice.disk.durable import fsync_path
+from sluice.index.folder import CorpusLayout
 from sluice.index.journal.files import (
     Frame,
     create_segment,
     encode_frame,
+    list_files,
     list_segments,
     parse_first_offset,
     read_frame,
@@ -195,3 +197,15 @@ class JournalTail:
             raise Corrupted(f"journal segment {Path(file.name).name} is damaged after offset {self.offset}")
         file.close()
         return following.open("rb")
+
+
+def read_last_offset(corpus: CorpusLayout) -> int:
+    """Return the journal's last offset that is known without reading it: flushed, or in a completed segment."""
+    if not any(corpus.journal.glob("*.log")):  # its writer was killed at once
+        return 0
+    tail = JournalTail(corpus.journal, 0)
+    try:
+        durable = tail.durable_offset()
+    finally:
+        tail.close()
+    return max(durable, list_files(corpus.journal)[-1].first_offset - 1)

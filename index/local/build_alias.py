@@ -26,8 +26,8 @@ from sluice.disk.durable import fsync_path, lock_file, replace_file
 from sluice.index.folder import CorpusLayout, Pin
 from sluice.index.generations.manifest import MANIFEST, parse_generation_number
 from sluice.index.generations.publish import list_generation_names, read_current_name
-from sluice.index.journal.files import encode_frame, list_files, read_pinned_model
-from sluice.index.journal.journal import JournalTail
+from sluice.index.journal.files import encode_frame, read_pinned_model
+from sluice.index.journal.journal import read_last_offset
 from sluice.index.journal.records import Kind, encode_end, encode_pin
 
 OFFSETS_AHEAD = 1 << 32
@@ -135,18 +135,6 @@ def open_build_alias(corpus: CorpusLayout) -> Iterator[BuildAlias]:
         finally:
             if not _leftovers(corpus):
                 shutil.rmtree(corpus.beside)
-
-
-def read_last_offset(corpus: CorpusLayout) -> int:
-    """Return the journal's last offset that is known without reading it: flushed, or in a completed segment."""
-    if not _has_segments(corpus):
-        return 0
-    tail = JournalTail(corpus.journal, 0)
-    try:
-        durable = tail.durable_offset()
-    finally:
-        tail.close()
-    return max(durable, list_files(corpus.journal)[-1].first_offset - 1)
 
 
 def _leftovers(corpus: CorpusLayout) -> list[Path]:

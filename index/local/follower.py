@@ -107,9 +107,16 @@ class Follower:
         self._generation = self._served = None
 
     def _is_behind(self) -> bool:
-        """Return whether the journal has records to add to the overlay."""
+        """Return whether the journal has records to add to the overlay, or another journal has taken its place."""
         overlay = self._overlay
-        return overlay is not None and overlay.wants_more and self._mark.durable_offset() > overlay.offset
+        if overlay is None:
+            return False
+        durable = self._mark.durable_offset()
+        return (overlay.wants_more and durable > overlay.offset) or self._is_replaced(overlay, durable)
+
+    def _is_replaced(self, overlay: Overlay, durable: int) -> bool:
+        """Return whether the overlay has records that count no more: their journal was set aside."""
+        return durable < overlay.offset and overlay.has_records
 
     def _is_held(self) -> bool:
         """Return whether a rollback chose the generation, which is then served without an overlay. One system call."""
@@ -125,6 +132,9 @@ class Follower:
         if self._generation is not None and (self._is_held() or self._is_named_now(read_pointer(self._pointer))):
             self._take(self._generation)
         overlay = self._overlay
+        if self._generation is not None and overlay and self._is_replaced(overlay, self._mark.durable_offset()):
+            self._take(self._generation)
+            overlay = self._overlay
         if overlay is None or not self._is_behind():
             return
         try:
@@ -222,7 +232,7 @@ class Overlay:
 
     def __init__(self, tail: JournalTail, generation: OpenGeneration, max_chunks: int) -> None:
         """Take the journal `tail`, which was read up to the offset that the generation covers."""
-        self._tail = tail
+        self._tail, self._begin = tail, tail.offset
         self._max_chunks = max_chunks
         self.segments = MemorySegments(generation, generation.manifest.next_chunk_number)
 
@@ -230,6 +240,11 @@ class Overlay:
     def offset(self) -> int:
         """The journal offset that the overlay covers."""
         return self._tail.offset
+
+    @property
+    def has_records(self) -> bool:
+        """Whether anything was read beyond the generation."""
+        return self._tail.offset > self._begin
 
     @property
     def wants_more(self) -> bool:

@@ -29,9 +29,9 @@ from sluice.disk.durable import require_swap, swap
 from sluice.index.folder import CorpusLayout, WriterLock, take_over
 from sluice.index.generations.manifest import Coverage
 from sluice.index.journal.files import OPEN_END, Frame, list_files, read_journal, read_pinned_model
-from sluice.index.journal.journal import Journal
+from sluice.index.journal.journal import Journal, read_last_offset
 from sluice.index.journal.records import Upsert, Vectors, decode_record
-from sluice.index.local.build_alias import BuildAlias, open_build_alias, read_last_offset
+from sluice.index.local.build_alias import BuildAlias, open_build_alias
 from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
 

@@ -10,7 +10,7 @@ in 4,000 shares its dimension. The document side holds the part of BM25 that nee
     tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length))      (Robertson and Zaragoza, 2009)
 
 with k1 1.2 and b 0.75. The question's side holds the weight of the field, and the engine multiplies it by the inverse
-document frequency: Qdrant's `idf` modifier, ln(1 + (N - n + 0.5) / (n + 0.5)), counted over the collection.
+document frequency: Qdrant's `idf` modifier, ln(1 + (N - n + 0.5) / (n + 0.5)), counted over a shard's chunks.
 """
 
 from __future__ import annotations
@@ -19,18 +19,30 @@ import hashlib
 import math
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
 
 from sluice.contracts.base import Moment, Sha256, Value
 from sluice.contracts.document import Chunk, DocumentFacts, Scalar, parse_host
-from sluice.contracts.errors import Corrupted, InvalidInput
-from sluice.contracts.filters import METADATA, Where, moment_of
-from sluice.index.journal.records import Upsert, document_key, make_facts
-from sluice.index.qdrant.server import Clause, Condition, Payload, Point, ServerCollection, Weights, make_point
+from sluice.contracts.errors import Corrupted
+from sluice.contracts.filters import METADATA, Where, all_of, moment_of
+from sluice.index.journal.records import Record, Upsert, document_key, make_facts
+from sluice.index.qdrant.server import (
+    KEYWORDS,
+    PREFIXED,
+    PROVENANCE,
+    Clause,
+    Condition,
+    Payload,
+    Point,
+    ServerCollection,
+    Weights,
+    make_point,
+)
 from sluice.index.terms.analysis import (
     ENGLISH,
     STOP_WORDS,
@@ -40,7 +52,7 @@ from sluice.index.terms.analysis import (
     detect_language,
     extract_query_identifiers,
 )
-from sluice.index.terms.terms import PROSE_FIELDS, USUAL_BOOSTS, extract_chunk_terms, find_first_rows, weigh_repeats
+from sluice.index.terms.terms import USUAL_BOOSTS, extract_chunk_terms, find_first_rows, weigh_repeats
 from sluice.text.words import saturation
 
 _NAMESPACE = uuid.UUID("0b2ad9f1-3b0c-5c1e-9d53-5d1f0f6a7c11")
@@ -51,10 +63,19 @@ CHUNK_FIELDS = ("facts", "chunk", "chunk_id")
 DOCUMENT_FIELDS = ("document", "facts", "offset", "chunk_ids")
 
 
+FORMAT = 2
+"""Version of what a point holds: 1 had fewer fields for conditions."""
+
+
 class CollectionState(Value):
     """Content of the collection, and the journal offset that it covers. A publish stores it last."""
 
     format: int = 1
+    """`FORMAT` when it was written; a collection of another one is filled anew."""
+    collection: str = ""
+    """Name of the collection itself, by which searches of this generation go on when the alias names another."""
+    is_whole: bool = True
+    """Whether it has been filled to the end once, and proven."""
     corpus: str
     number: int
     journal_offset: int
@@ -66,6 +87,8 @@ class CollectionState(Value):
     published_at: Moment
     languages: tuple[str, ...] = (ENGLISH,)
     """Languages of the chunks' analyses."""
+    averages: tuple[float, ...] = (120.0, 40.0)
+    """Average terms of a chunk's text, and of its identifiers, for BM25; measured when the collection was begun."""
 
     @property
     def name(self) -> str:
@@ -98,7 +121,7 @@ def parse_state(payload: Payload | None, corpus: str) -> CollectionState | None:
     return state
 
 
-def make_points(generation: int, offset: int, record: Upsert) -> Iterator[Point]:
+def make_points(generation: int, offset: int, record: Upsert, averages: Sequence[float]) -> Iterator[Point]:
     """Yield the points of a document version: one for the document, one for each distinct chunk."""
     document = record.document
     facts, key = make_facts(document), make_key(document.document_id)
@@ -109,14 +132,11 @@ def make_points(generation: int, offset: int, record: Upsert) -> Iterator[Point]
     about = {**life, "kind": "chunk", "facts": facts.model_dump_json(), **_filterable(facts)}
     for chunk_id, row in rows.items():
         chunk = document.chunks[row]
-        payload = {
-            **about,
-            "chunk_id": chunk_id,
-            "ordinal": chunk.ordinal,
-            "languages": (chunk.language or document.language or "").lower(),
-            "chunk": chunk.model_dump_json(),
-        }
-        terms = weigh_chunk(document.title, chunk, language=analysis_language(chunk.language or document.language))
+        payload = {**about, "chunk_id": chunk_id, "ordinal": chunk.ordinal, "chunk": chunk.model_dump_json()}
+        if spoken := chunk.language or document.language:
+            payload["languages"] = spoken.lower()
+        language = analysis_language(chunk.language or document.language)
+        terms = weigh_chunk(document.title, chunk, averages, language)
         yield make_point(_point_id(key, chunk_id, generation), payload, record.vectors[row].tolist(), terms)
 
 
@@ -152,47 +172,65 @@ def where_document_is(document_ids: Sequence[str]) -> Condition:
     return (Clause("any", "document", tuple(make_key(name) for name in document_ids)),)
 
 
-def where_matches(where: Where | None) -> Condition:
-    """Return the condition for chunks that match. Raises `InvalidInput` for what the server cannot compare."""
-    if where is None:
-        return ()
+def where_matches(where: Where | None) -> tuple[Condition, Where | None]:
+    """Return the condition for chunks that match, and the rest that the server cannot compare; None without one."""
+    told: Condition = ()
+    rest: list[Where] = []
+    for part in (where.all_of or (where,)) if where else ():
+        try:
+            told += _clauses(part)
+        except LookupError:
+            rest.append(part)
+    return told, all_of(*rest)
+
+
+def _clauses(where: Where) -> Condition:
+    """Return the condition as the server's clauses. Raises `LookupError` for what it cannot compare."""
     if where.all_of:
-        return tuple(clause for part in where.all_of for clause in where_matches(part))
+        return tuple(clause for part in where.all_of for clause in _clauses(part))
     if where.any_of:
-        return (Clause("some", "", tuple(where_matches(part) for part in where.any_of)),)
+        return (Clause("some", "", tuple(_clauses(part) for part in where.any_of)),)
     if where.none_of:
-        return (Clause("none", "", where_matches(where.none_of)),)
+        return (Clause("none", "", _clauses(where.none_of)),)
     return tuple(_clause(where.field or "", operator, bound) for operator, bound in where.comparisons.items())
 
 
-_STORED_AS = {"id": "document", "domain": "domains", "language": "languages", "source": "source"} | {
-    "url": "url",
-    "path": "path",
-}
+_STORED_AS = {"id": "document", "domain": "domains", "language": "languages"}
+"""Fields that are stored by another name than they have in a condition."""
+_MOMENTS = ("fetched_at", "published_at")
 
 
 def _clause(field: str, operator: str, bound: Any) -> Clause:
-    if operator == "ne":
-        return Clause("none", "", (_clause(field, "eq", bound),))
+    if operator == "ne" or (operator == "exists" and not bound):
+        return Clause("none", "", (_clause(field, *(("eq", bound) if operator == "ne" else ("exists", True))),))
+    name = field.removeprefix(METADATA)
+    stored = "metadata" if name != field else _STORED_AS.get(field, field)
     values = tuple(bound) if operator == "in" else (bound,)
+    if stored not in (*KEYWORDS, *PREFIXED, *_MOMENTS):
+        raise LookupError(field)
+    if operator == "exists" and stored == "metadata":
+        return Clause("any", stored, [_token(name)])
+    if operator == "exists":
+        return Clause("none", "", (Clause("absent", stored, None),))
+    if stored in _MOMENTS:
+        moments = [_microseconds(moment_of(one)) for one in values]
+        if operator in ("eq", "in"):
+            return Clause("any", stored, moments)
+        return Clause("above" if operator[0] == "g" else "at_most", stored, moments[0] - (operator in ("gte", "lt")))
     if operator in ("eq", "in"):
-        if field.startswith(METADATA):
-            return Clause("any", "metadata", [_token(field.removeprefix(METADATA), value) for value in values])
-        if field == "id":
-            return where_document_is(values)[0]
-        if field in _STORED_AS:
-            return Clause("any", _STORED_AS[field], [_as_stored(field, value) for value in values])
-    if operator == "prefix" and field in ("url", "path"):
-        return Clause("prefix", field, bound)
-    if field == "fetched_at" and operator in ("gt", "gte", "lt", "lte"):
-        moment = _microseconds(moment_of(bound)) - (operator in ("gte", "lt"))
-        return Clause("above" if operator.startswith("g") else "at_most", "fetched_at", moment)
-    problem = f"the engine qdrant cannot compare {field} by {operator}"
-    raise InvalidInput("where", problem, "leave it out, or use the engine local (index.engine)")
+        return Clause("any", stored, [_as_stored(field, one) for one in values])
+    if operator == "prefix" and stored in PREFIXED:
+        return Clause("prefix", stored, bound)
+    raise LookupError(field)
 
 
-def _as_stored(field: str, value: str) -> str:
-    return {"domain": value.lower().strip("."), "language": value.lower()}.get(field, value)
+def _as_stored(field: str, value: Any) -> str:
+    if field.startswith(METADATA):
+        return _token(field.removeprefix(METADATA), value)
+    if field == "id":
+        return make_key(value)
+    text = str(value)
+    return {"domain": text.lower().strip("."), "language": text.lower()}.get(field, text)
 
 
 def make_key(document_id: str) -> str:
@@ -203,20 +241,26 @@ def make_key(document_id: str) -> str:
 def _filterable(facts: DocumentFacts) -> dict[str, object]:
     host = parse_host(facts.url) or ""
     labels = host.split(".") if host else []
+    told = facts.provenance
     fields: dict[str, object] = {
         "url": facts.url,
         "path": facts.file_path,
+        "title": facts.title,
         "domains": [".".join(labels[start:]) for start in range(len(labels))],
-        "source": facts.provenance.source,
-        "fetched_at": _microseconds(facts.provenance.fetched_at),
-        "metadata": [_token(name, value) for name, value in facts.metadata.items()],
+        **{name: getattr(told, name) for name in PROVENANCE},
+        **{name: _microseconds(moment) for name in _MOMENTS if (moment := getattr(told, name))},
+        "metadata": [token for one in facts.metadata.items() for token in (_token(one[0]), _token(*one))],
     }
     return {name: value for name, value in fields.items() if value not in (None, [])}
 
 
-def _token(name: str, value: Scalar) -> str:
-    """Return a name and its value as one word, equal for equal values of one kind: `True` is not `1`, but `1.0` is."""
+def _token(name: str, value: Scalar | None = None) -> str:
+    """Return a name and its value as one word, equal for equal values of one kind: `True` is not `1`, but `1.0` is.
+
+    Without a value it is the word of every document that has the name."""
     match value:
+        case None:
+            return f"{len(name)}:{name}"
         case bool():
             told = f"b:{value}"
         case str():
@@ -245,26 +289,39 @@ def read_live_documents(
     return {document.facts.document_id: document for document in documents}
 
 
-_AVERAGE_CODE_TERMS = 40.0
-"""Average number of parts of identifiers."""
-AVERAGE_TEXT_TERMS = 120.0
-"""Average terms of a chunk's text for BM25. Fixed, since a chunk's weights are stored when it arrives."""
+USUAL_AVERAGES = (120.0, 40.0)
+"""Average terms of a chunk's text, and parts of its identifiers. Chunks' weights hold the averages of their corpus, so
+these are measured once, in its first `_SAMPLE_CHUNKS`; `_PRIOR_CHUNKS` usual ones count too: it may begin with one."""
+_SAMPLE_CHUNKS, _PRIOR_CHUNKS = 2_000, 20
 _STOPPED = frozenset(STOP_WORDS)
 MOST_TERMS = 256
 """Most content words, and most identifiers, sent of a question: more than `Boosts.max_terms`, as rarity is unknown."""
 
 
 def weigh_chunk(
-    title: str | None, chunk: Chunk, average_terms: float = AVERAGE_TEXT_TERMS, language: str = ENGLISH
+    title: str | None, chunk: Chunk, averages: Sequence[float] = USUAL_AVERAGES, language: str = ENGLISH
 ) -> Weights:
     """Weigh the terms of a chunk analysed as `language`, by the document side of BM25; empty where it has no terms."""
     terms = extract_chunk_terms(title, language, chunk)
     weights: Weights = {}
-    for field, average in (("text", average_terms), ("code", _AVERAGE_CODE_TERMS)):
+    for field, average in zip(("text", "code"), averages, strict=True):
         for term, weight in saturate(terms[field].split(), average).items():
             place = hash_dimension(field, term)
             weights[place] = weights.get(place, 0.0) + weight
     return weights
+
+
+def measure_averages(records: Iterable[Record]) -> tuple[float, ...]:
+    """Return the average number of terms of the first chunks' texts, and of parts of identifiers."""
+    upserts = (record.document for record in records if isinstance(record, Upsert))
+    pairs = islice(((document, chunk) for document in upserts for chunk in document.chunks), _SAMPLE_CHUNKS)
+    found = [
+        extract_chunk_terms(one.title, analysis_language(chunk.language or one.language), chunk) for one, chunk in pairs
+    ]
+    return tuple(
+        (sum(len(terms[field].split()) for terms in found) + _PRIOR_CHUNKS * usual) / (len(found) + _PRIOR_CHUNKS)
+        for field, usual in zip(("text", "code"), USUAL_AVERAGES, strict=True)
+    )
 
 
 def weigh_question(text: str, languages: Sequence[str] = (ENGLISH,), *, with_function_words: bool = False) -> Weights:
@@ -278,8 +335,7 @@ def weigh_question(text: str, languages: Sequence[str] = (ENGLISH,), *, with_fun
     words = content[:MOST_TERMS] + (function if with_function_words else ())
     terms = {term: weigh_repeats(occurrences[term]) for one in words for term in one}
     names = list(dict.fromkeys(term for term in extract_query_identifiers(text) if term not in _STOPPED))
-    fields = (("text", 1.0), ("title", USUAL_BOOSTS.title), ("headings", USUAL_BOOSTS.headings))
-    weights = {hash_dimension(field, term): boost * weight for field, boost in fields for term, weight in terms.items()}
+    weights = {hash_dimension("text", term): weight for term, weight in terms.items()}
     return weights | {hash_dimension("code", name): USUAL_BOOSTS.code for name in names[:MOST_TERMS]}
 
 
@@ -299,9 +355,9 @@ def solve_frequency(score: float, weight: float, population: int) -> int:
     return min(population, max(1, round(found)))
 
 
-def list_dimensions(term: str, language: str = ENGLISH) -> list[list[int]]:
-    """List, for each part of a term analysed as `language`, its dimensions in text, title and headings."""
-    return [[hash_dimension(field, part) for field in PROSE_FIELDS] for part in analyse(term, language)]
+def list_dimensions(term: str, language: str = ENGLISH) -> list[int]:
+    """List the dimension of each part of a term analysed as `language`."""
+    return [hash_dimension("text", part) for part in analyse(term, language)]
 
 
 def hash_dimension(field: str, term: str) -> int:

@@ -9,10 +9,11 @@ Qdrant retrieves candidates; all later steps are the same code as for a local co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -41,9 +42,9 @@ from sluice.index.qdrant.payload import (
     where_matches,
 )
 from sluice.index.qdrant.server import Clause, Hit, SearchRequest, ServerCollection
+from sluice.index.search.filters import Matches, matcher
 from sluice.index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
-from sluice.index.search.reader import RELOAD_TIMEOUT_SECONDS, CorpusReader
-from sluice.index.search.reranker import Reranker
+from sluice.index.search.reader import CorpusReader
 from sluice.index.settings import QuerySettings
 
 _MOST_HITS = 10_000
@@ -56,7 +57,7 @@ class QdrantView:
     """
 
     def __init__(self, collection: ServerCollection, state: CollectionState, settings: QuerySettings) -> None:
-        self._collection = collection
+        self._collection = collection.at(state.collection)
         self._settings = settings
         self.state, self.coverage = state, Coverage.of(state.name, state)
         self._chunks = where_live(state.number, "chunk")
@@ -74,14 +75,18 @@ class QdrantView:
         where: Where | None,
         depth: int,
         lexical_weight: float | None = None,
+        trust: TrustScorer | None = None,
+        now: datetime | None = None,
     ) -> tuple[RankedCandidates, QdrantChunkSource]:
         """Retrieve `depth` candidates by each retriever; return them fused, best first, and their source.
 
-        Raises `Conflict` when the vector's dimension is not the corpus's.
+        What the server cannot compare of `where` is compared here, in at most `_MOST_HITS` hits of each. Raises
+        `Conflict` when the vector's dimension is not the corpus's.
         """
         if vector is not None and self.state.chunk_count:
             self.coverage.check_dimension(vector)
-        among = self._chunks + where_matches(where)
+        compared, rest = where_matches(where)
+        among, passes = self._chunks + compared, matcher(rest, trust, now or utc_now()) if rest else None
         is_lexical = strategy is not Strategy.VECTOR
         weights = weigh_question(text, self.state.languages) if is_lexical else {}
         asks: list[SearchRequest] = []
@@ -89,7 +94,7 @@ class QdrantView:
             asks.append(SearchRequest(depth, among, terms=weights, fields=CHUNK_FIELDS))
         if vector is not None and strategy is not Strategy.BM25:
             asks.append(SearchRequest(depth, among, dense=vector.tolist(), fields=CHUNK_FIELDS))
-        answers = list(zip(asks, self._best(asks), strict=True)) if asks else []
+        answers = list(zip(asks, self._best(asks, passes), strict=True)) if asks else []
         source = QdrantChunkSource(self._collection, self.state.number)
         lexical = source.put([hit for ask, hits in answers if ask.terms for hit in hits])
         dense = source.put([hit for ask, hits in answers if ask.terms is None for hit in hits])
@@ -105,17 +110,16 @@ class QdrantView:
     def count_chunks_with(self, terms: Sequence[str]) -> dict[str, int]:
         """Count the chunks that have each term, by its rarest part. Replaced chunks count until they are deleted."""
         analysed = {term: [list_dimensions(term, language) for language in self.state.languages] for term in terms}
-        places = [place for those in analysed.values() for parts in those for fields in parts for place in fields]
+        places = [place for those in analysed.values() for parts in those for place in parts]
         if not places:
             return dict.fromkeys(terms, 0)
         population = self._collection.count((Clause("any", "kind", ("chunk",)),))
         found = self._collection.ranked([SearchRequest(1, (), terms={place: 1.0}, with_terms=True) for place in places])
         counts = {place: _counted(place, hits, population) for place, hits in zip(places, found, strict=True)}
-        rarest = {
-            term: [min((max(counts[place] for place in fields) for fields in parts), default=0) for parts in those]
+        return {
+            term: min(sum(min(map(counts.__getitem__, parts), default=0) for parts in those), self.state.chunk_count)
             for term, those in analysed.items()
         }
-        return {term: min(sum(those), self.state.chunk_count) for term, those in rarest.items()}
 
     def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
         """Return the facts of those documents that the generation holds."""
@@ -144,20 +148,23 @@ class QdrantView:
         own = [hit.dense for hit in sorted(hits, key=lambda hit: int(hit.payload["ordinal"])) if hit.dense is not None]
         return np.array(own, dtype=np.float32) if own else None
 
-    def _best(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
-        """Return the first `limit` hits of each search, equal scores in the order of their chunk ids.
+    def _best(self, asks: Sequence[SearchRequest], passes: Matches | None) -> list[list[Hit]]:
+        """Return the first `limit` hits of each search that pass, equal scores in the order of their chunk ids.
 
         Qdrant cuts off a run of equal scores at any point, so more hits are requested until the run has ended.
         """
         found = self._collection.ranked([replace(ask, limit=ask.limit + 1) for ask in asks])
-        return [self._cut(ask, hits) for ask, hits in zip(asks, found, strict=True)]
+        return [self._cut(ask, hits, passes) for ask, hits in zip(asks, found, strict=True)]
 
-    def _cut(self, ask: SearchRequest, hits: list[Hit]) -> list[Hit]:
+    def _cut(self, ask: SearchRequest, hits: list[Hit], passes: Matches | None) -> list[Hit]:
         limit = ask.limit + 1
-        while len(hits) == limit < _MOST_HITS and hits[-1].score == hits[ask.limit - 1].score:
+        while True:
+            kept = [hit for hit in hits if passes is None or passes(_facts_of(hit))]
+            is_cut = len(kept) < ask.limit or hits[-1].score == kept[ask.limit - 1].score
+            if len(hits) < limit or limit == _MOST_HITS or not is_cut:
+                return sorted(kept, key=lambda hit: (-hit.score, hit.payload["chunk_id"]))[: ask.limit]
             limit = min(4 * limit, _MOST_HITS)
             hits = self._collection.ranked([replace(ask, limit=limit)])[0]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.payload["chunk_id"]))[: ask.limit]
 
     def _scores(
         self,
@@ -247,18 +254,9 @@ class QdrantReader(CorpusReader[QdrantView]):
     no_graph = "the engine qdrant does not search by the graph"
     look_seconds = 0.005, 0.2
 
-    def __init__(
-        self,
-        collection: ServerCollection,
-        corpus: str,
-        settings: QuerySettings,
-        reranker: Reranker | None = None,
-        trust: TrustScorer | None = None,
-        clock: Callable[[], datetime] = utc_now,
-        reload_timeout_seconds: float = RELOAD_TIMEOUT_SECONDS,
-        doubts: Callable[[], Mapping[str, float]] = dict,
-    ) -> None:
-        super().__init__(corpus, settings, reranker, trust, clock, reload_timeout_seconds, doubts)
+    def __init__(self, collection: ServerCollection, *of_any_reader: Any, **more: Any) -> None:
+        """The other arguments are those of `CorpusReader`."""
+        super().__init__(*of_any_reader, **more)
         self._collection = collection
 
     def close(self) -> None:
@@ -278,7 +276,14 @@ class QdrantReader(CorpusReader[QdrantView]):
         depth: int,
         lexical_weight: float | None = None,
     ) -> tuple[RankedCandidates, QdrantChunkSource]:
-        return view.find(text, vector, strategy, where, depth, lexical_weight)
+        trust, now = self._ranking.trust, self._clock()
+        return view.find(text, vector, strategy, where, depth, lexical_weight, trust, now)
+
+
+def _facts_of(hit: Hit) -> DocumentFacts:
+    """Return the facts of a chunk's document, with the chunk's own language."""
+    facts, chunk = read_chunk(hit.payload)
+    return facts.model_copy(update={"language": chunk.language or facts.language})
 
 
 def _counted(place: int, hits: Sequence[Hit], population: int) -> int:

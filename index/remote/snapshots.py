@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from sluice.contracts.errors import Conflict, Corrupted, NotFound
 from sluice.disk.durable import fsync_path, fsync_together, link_or_copy, replace_pointer, sha256_file
+from sluice.disk.object_store import ObjectStore
 from sluice.index.folder import CorpusLayout, Pin, WriterLock
 from sluice.index.generations.manifest import (
     MANIFEST,
@@ -29,9 +30,8 @@ from sluice.index.generations.manifest import (
     parse_generation_number,
     parse_manifest,
 )
-from sluice.index.generations.publish import collect, list_generation_names, read_current_name, verify
+from sluice.index.generations.publish import collect, list_generation_names, read_current_name, remove, verify
 from sluice.index.journal.journal import Journal
-from sluice.index.remote.object_store import ObjectStore
 from sluice.index.settings import IndexSettings
 
 _INCOMING = ".tmp-pull"
@@ -105,6 +105,13 @@ def pull(
     finally:
         lock.release()
     return _transfer(name, list_distinct_files(manifest), moved)
+
+
+def drop_unstored(layout: CorpusLayout, store: ObjectStore) -> list[str]:
+    """Remove the generations here that the store has no more, or never had: they are forgotten, or count nowhere."""
+    stored, current = set(list_stored_generations(store, layout.corpus)), read_current_name(layout)
+    gone = [name for name in list_generation_names(layout) if name not in stored and name != current]
+    return [name for name in gone if remove(layout, name)]
 
 
 def prune(corpus: str, store: ObjectStore, keep: int) -> Pruned:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, case, func, select
+from sqlalchemy import ColumnElement, Select, bindparam, case, func, literal_column, select
 
 from sluice.contracts.base import shared_fields
 from sluice.contracts.errors import Conflict
@@ -253,7 +253,7 @@ _PASSED = (
             .limit(_LATEST_RUNS)
         ),
     )
-    .order_by(events.c.seq.desc())
+    .order_by((events.c.seq + literal_column("0")).desc())  # else PostgreSQL reads the events backwards, however many
     .limit(1)
 )
 

@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 from sqlalchemy import Select, Update, bindparam, exists, func, literal_column, or_, select, update
 
-from sluice.contracts.errors import Fenced, MalformedEvent
+from sluice.contracts.errors import MalformedEvent
 from sluice.contracts.event import DeadLetter, Event, Queue, decode
 from sluice.ledger.dead_letters.letter import park
-from sluice.ledger.events import attempts, stages
+from sluice.ledger.events import attempts, beats, stages
 from sluice.ledger.events.finish import close_if_done
 from sluice.ledger.events.outbox import ANSWERS, BULK, SERVED, SMALL, WakeUp, own_event, wake_ups_of
 from sluice.ledger.events.reservations import Balance
@@ -70,11 +70,11 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """A worker's request to claim, in the settling transaction, an emitted event of one of these stages."""
+    """A worker's request to claim, in the settling transaction, an emitted event of one of these stages; each with the
+    longest time, in seconds, that its claim may stand."""
 
-    stages: frozenset[Queue]
+    stages: Mapping[Queue, float]
     worker: str
-    lease_seconds: float
 
 
 Reason = Literal["nothing_ready", "paused", "suspects_wait", "share_used", "malformed"]
@@ -148,8 +148,7 @@ _PROBE, _PROBE_SUSPECT = _claiming(_NEXT), _claiming(_SUSPECTS)
 MINE = (events.c.id == bindparam("of_event"), events.c.epoch == bindparam("at_epoch"), events.c.status == "claimed")
 """SQL conditions under which the claim on an event still stands."""
 _MINE_NOW = select(events).where(*MINE).with_for_update()
-_HEARTBEAT = update(events).where(*MINE).values(due_at=bindparam("until"))
-_STILL_HELD = (*MINE, events.c.due_at <= bindparam("run_out_by"))
+_STILL_HELD = (*MINE, events.c.due_at <= bindparam("run_out_by"), beats.IS_SILENT)
 _FREE = (
     update(events)
     .where(*_STILL_HELD)
@@ -164,8 +163,8 @@ _FREE = (
     .returning(*attempts.LAST)
 )
 _LAST_DEATH = update(events).where(*_STILL_HELD).values(deaths=bindparam("counted")).returning(*events.c)
-_IS_CLAIMED = events.c.status == "claimed"
-_HELD_BY = select(events).where(_IS_CLAIMED, events.c.due_at.is_not(None), events.c.worker == bindparam("by_worker"))
+_IS_CLAIMED = events.c.status == literal_column("'claimed'")
+_HELD_BY = select(events).where(_IS_CLAIMED, events.c.worker == bindparam("by_worker"))
 _RUN_OUT = (
     select(events)
     .where(_IS_CLAIMED, events.c.due_at <= bindparam("moment"))
@@ -179,7 +178,7 @@ def take_next(
     stage: Queue,
     worker: str,
     now: float,
-    lease_seconds: float,
+    most_seconds: float,
     *,
     alone: bool,
     probe_seconds: float,
@@ -189,7 +188,7 @@ def take_next(
 
     `most_of_a_tenant` bounds what the worker's pool holds of one tenant; the pool's workers are named `POOL.NUMBER`.
     """
-    facts: dict[str, Any] = {"of_queue": stage, "by_worker": worker, "moment": now, "until": now + lease_seconds}
+    facts: dict[str, Any] = {"of_queue": stage, "by_worker": worker, "moment": now, "until": now + most_seconds}
     if not alone and connection.execute(_ANY_SUSPECT, {"of_queue": stage}).first():
         return NotClaimed("suspects_wait")
     next_one, next_suspect = _CLAIM, _CLAIM_SUSPECT
@@ -230,20 +229,13 @@ def park_malformed(connection: Transaction, taken: Taken, error: MalformedEvent,
     return NotClaimed("malformed", tuple(_park(connection, run, row, DeadLetter("malformed", error), now)))
 
 
-def heartbeat(connection: Transaction, held: Claim, now: float, lease_seconds: float) -> None:
-    """Extend the lease. Raises `Fenced` if another worker owns the event now, or it was cancelled."""
-    facts = {"of_event": held.event.id, "at_epoch": held.epoch, "until": now + lease_seconds}
-    if connection.execute(_HEARTBEAT, facts).rowcount == 0:
-        raise Fenced(f"the claim on {held.event.id} at epoch {held.epoch} was lost")
-
-
 def held_by(connection: Transaction, worker: str) -> Sequence[Held]:
     """Return the event rows that `worker` has claimed."""
     return connection.execute(_HELD_BY, {"by_worker": worker}).all()
 
 
 def run_out(connection: Transaction, now: float, most: int) -> Sequence[Held]:
-    """Return the event rows whose lease has run out, the longest overdue first."""
+    """Return the rows of events that are held for longer than one may be, the longest overdue first."""
     return connection.execute(_RUN_OUT, {"moment": now, "most": most}).all()
 
 
@@ -255,14 +247,16 @@ def free(
     *,
     died: bool = True,
     run_out_by: float = math.inf,
+    silent_since: float = math.inf,
 ) -> list[WakeUp]:
     """Release the claim in `seen`: the event is ready again and next in line, or parked as poison.
 
     Returns the wake-ups to publish: for the event, or for those that its parking emitted; none when the claim
-    has changed hands since it was seen, or when its lease was extended beyond `run_out_by`.
+    has changed hands since it was seen, may stand beyond `run_out_by`, or its worker has beaten after `silent_since`.
     """
     deaths = seen.deaths + died
-    held = {"of_event": seen.id, "at_epoch": seen.epoch, "run_out_by": run_out_by, "counted": deaths}
+    held = {"of_event": seen.id, "at_epoch": seen.epoch, "run_out_by": run_out_by, "silent_since": silent_since}
+    held["counted"] = deaths
     if died and deaths >= max_deliveries:
         return wake_ups_of(_poison(connection, seen, held, now))
     facts = {**held, "moment": now, "of_queue": seen.queue, "at_priority": seen.priority}
@@ -274,7 +268,8 @@ def free(
         if fails_first:
             attempts.count_retrying(connection, seen.run_id, -1)
         return []
-    why = None if not died else "its lease ran out" if math.isfinite(run_out_by) else "its worker died"
+    ran_out = math.isfinite(min(run_out_by, silent_since))
+    why = None if not died else "its lease ran out" if ran_out else "its worker died"
     attempts.ended(connection, freed._replace(behind=seen.behind), "died" if died else "released", why, now)
     return [WakeUp(seen.queue, seen.id)]
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, func, insert, literal_column, select, update
+from sqlalchemy import bindparam, func, literal_column, select, update
 
 from sluice.contracts.budget import Spend
 from sluice.contracts.event import Body, Event, Queue, encode
@@ -27,7 +27,7 @@ from sluice.contracts.gate import GateDecided
 from sluice.contracts.index import AnswerReady, DocumentIndexed, SnapshotPublished
 from sluice.ledger.events.reservations import Balance, amounts_of, today
 from sluice.ledger.learning.outcome_rows import note_decided
-from sluice.ledger.schema.tables import IS_READY, AnyRow, events, moment, runs, storable
+from sluice.ledger.schema.tables import IS_READY, AnyRow, events, moment, published, runs, storable
 from sluice.ledger.transaction import Transaction
 from sluice.ledger.trust.citations import note_answer
 from sluice.ledger.webhooks.outgoing import note_events
@@ -130,7 +130,6 @@ class Entry:
         return self.reserve if self.event.queue else None
 
 
-_INSERT = insert(events).returning(events.c.id)
 TAKEN = select(events.c.dedupe_key).where(
     events.c.run_id == bindparam("of_run"), events.c.dedupe_key == bindparam("of_key")
 )
@@ -161,12 +160,18 @@ def write(
     places = take_turns(connection, [entry.event.queue for entry in fresh], priority, tenant_queue)
     line = {"priority": priority, "lane": tenant_queue}
     rows = [_row_of(entry, now) | line | place._asdict() for entry, place in zip(fresh, places, strict=True)]
-    connection.insert_each(_INSERT, rows)
+    connection.insert_many(events, rows)
     if balance is not None:
         balance.held = sum((entry.held for entry in fresh if entry.held), balance.held)
     _note_progress(connection, run, [entry.event.body for entry in fresh], now)
     note_events(connection, run, [entry.event for entry in fresh], now)
     return [entry.event for entry in fresh]
+
+
+def note_published(connection: Transaction, corpus: str, generation: str, journal_offset: int, now: float) -> None:
+    """Record the newest generation of a corpus, by which other machines find it."""
+    row = {"corpus": corpus, "generation": generation, "journal_offset": journal_offset, "at": now}
+    connection.put(published, row, ("corpus",), ("generation", "journal_offset", "at"))
 
 
 def own_event(run: AnyRow, body: Body, now: float) -> Event:
@@ -235,6 +240,7 @@ def _note_progress(connection: Transaction, run: AnyRow, bodies: Sequence[Body],
             connection.execute(_INDEXED, {"of_run": run_id, "reached": body.journal_offset})
         elif isinstance(body, SnapshotPublished):
             connection.update(runs, {"run_id": run_id}, {"generation": body.generation})
+            note_published(connection, run.corpus, body.generation, body.journal_offset, now)
         elif isinstance(body, AnswerReady):
             note_answer(connection, run_id, body)
         elif isinstance(body, GateDecided):

@@ -56,7 +56,6 @@ _CORPUS, _DOCUMENT = graph_corpora.c, graph_documents.c
 _OF_CORPUS = _DOCUMENT.corpus == bindparam("of_corpus")
 _TAKE = select(graph_corpora).where(_CORPUS.corpus == bindparam("of_corpus")).with_for_update()
 _INSERT = insert(graph_documents).returning(graph_documents.c.number)
-_INSERT_EDGES = insert(graph_edges)
 _DROP_TOMBSTONES = delete(graph_documents).where(
     _OF_CORPUS, _DOCUMENT.is_tombstone == 1, _DOCUMENT.updated_at < bindparam("before")
 )
@@ -194,7 +193,7 @@ class _Writing:
     def finish(self) -> Written:
         """Insert the new edges and update the sums."""
         if self._new_edges:
-            self._connection.insert_many(_INSERT_EDGES, self._new_edges)
+            self._connection.insert_many(graph_edges, self._new_edges)
         changes = self._counts["replaced"] + self._counts["removed"]
         as_of = max(self._before.as_of, self._as_of)
         totals = Totals(self._before.version + changes, self._sha256, self._documents, self._edges, as_of)

@@ -165,6 +165,24 @@ def add_console(operations: Operations) -> None:
     run_words.create(connection)
 
 
+def many_machines(operations: Operations) -> None:
+    """Add what several machines agree on: who indexes, under which epoch, what is published, which workers live."""
+    operations.add_column("leases", Column("epoch", BigInteger, nullable=False, server_default="0"))
+    operations.add_column("leases", Column("since", Float))
+    operations.add_column("leases", Column("note", Text))
+    _create(operations, tables.published, tables.worker_beats)
+    operations.execute(
+        "INSERT INTO published (corpus, generation, journal_offset, at)"
+        " SELECT corpus, max(generation), max(journal_offset), max(created_at) FROM runs"
+        " WHERE generation IS NOT NULL AND journal_offset IS NOT NULL GROUP BY corpus"
+    )
+    held = next(index for index in tables.events.indexes if index.name == "events_held")
+    held.create(operations.get_bind())
+    if operations.get_bind().dialect.name == "postgresql":
+        for name, settings in tables.VACUUMED.items():
+            operations.execute(f"ALTER TABLE {name} SET ({', '.join(' = '.join(one) for one in settings.items())})")
+
+
 def _create(operations: Operations, *made: Table) -> None:
     metadata.create_all(operations.get_bind(), tables=made, checkfirst=False)
 
@@ -182,6 +200,7 @@ STEPS: dict[int, Callable[[Operations], None]] = {
     13: add_passage_marks,
     14: add_schedules,
     15: add_console,
+    16: many_machines,
 }
 """Steps by the version that each leads to, without a gap after `INITIAL_VERSION`."""
 
@@ -288,12 +307,10 @@ def migrate(database: Database, now: datetime, free_bytes: FreeBytes | None = No
         Unavailable: the database does not answer, somebody keeps using it, or there is no room for a copy. Nothing
             was changed.
     """
-    if not _is_there(database):
-        with database.installing() as connection:
-            install(connection)
-        return Migration(None)
     with database.installing() as connection:
         plan = _plan(connection)
+        if plan.found is None:
+            install(connection)
         if not plan.is_due:
             return plan
         _require_no_backup(connection)

@@ -3,8 +3,8 @@
 Two conventions keep every query of an event's life indexed and cheap:
 
 - A row of `events` is *open* (ready, claimed or waiting) exactly while `due_at` is set: when it became ready,
-  when its lease runs out, or when its next attempt is due. The partial indices on open rows hold nothing else,
-  so their cost follows the work in hand and not the history.
+  when its claim ends at the latest, or when its next attempt is due. The partial indices on open rows hold nothing
+  else, so their cost follows the work in hand and not the history.
 - `seq` grows in commit order within a run, because whatever inserts an event holds the run's row first.
 
 Moments are seconds since the epoch (UTC). Money is whole nano-USD and time whole microseconds: sums of floats would
@@ -130,6 +130,12 @@ _TYPES: dict[str, tuple[Any, str | None]] = {
 _BY_KEY = ("attempts", "stage_minutes", "graph_edges")
 """Tables whose rows SQLite stores in the order of their key, without a row number: one tree to write to, not two."""
 
+VACUUMED = {
+    name: {"autovacuum_vacuum_scale_factor": "0.01", "autovacuum_analyze_scale_factor": "0.02"}
+    for name in ("events", "runs")
+}
+"""PostgreSQL's settings of tables whose rows change often: it would wait until a fifth of a long history did."""
+
 metadata = MetaData()
 
 
@@ -166,7 +172,15 @@ def _tables() -> dict[str, Table]:
         indices = columns.pop("indices", {})
         parts = (column for names, kind in columns.items() for column in _columns(names, kind))
         made = (_index(*one) for one in indices.items())
-        Table(name, metadata, *parts, *made, implicit_returning=False, sqlite_with_rowid=name not in _BY_KEY)
+        Table(
+            name,
+            metadata,
+            *parts,
+            *made,
+            implicit_returning=False,
+            sqlite_with_rowid=name not in _BY_KEY,
+            postgresql_with=VACUUMED.get(name, {}),
+        )
     return dict(metadata.tables)
 
 
@@ -174,6 +188,7 @@ _TABLES = _tables()
 versions = _TABLES["schema_version"]
 runs = _TABLES["runs"]
 events = _TABLES["events"]
+worker_beats = _TABLES["worker_beats"]
 attempts = _TABLES["attempts"]
 stage_minutes = _TABLES["stage_minutes"]
 pool_sizes = _TABLES["pool_sizes"]
@@ -185,6 +200,7 @@ dead_letter_payloads = _TABLES["dead_letter_payloads"]
 replays = _TABLES["replays"]
 operator_actions = _TABLES["operator_actions"]
 leases = _TABLES["leases"]
+published = _TABLES["published"]
 api_keys = _TABLES["api_keys"]
 pages = _TABLES["pages"]
 quarantine = _TABLES["quarantine"]

@@ -86,15 +86,9 @@ class QdrantEngine:
 
     def collections(self) -> tuple[str, ...]:
         """Return the names of the collections on the server, without the prefix."""
-        from sluice.index.qdrant.server import list_collections, server_client
+        from sluice.index.qdrant.server import list_corpora
 
-        prefix = f"{self._settings.collection_prefix}_"
-        client = server_client(self._settings)
-        try:
-            names = (name.removeprefix(prefix) for name in list_collections(client) if name.startswith(prefix))
-            return tuple(sorted(name for name in names if is_memory_corpus(name)))
-        finally:
-            client.close()
+        return tuple(filter(is_memory_corpus, list_corpora(self._settings)))
 
     def drop(self, collection: str) -> None:
         """Remove a collection; the journals hold its content."""

@@ -29,11 +29,13 @@ from sluice.memory.journal.write import (
     flush,
     heal,
     journal_path,
+    lines_of,
     lock_journal,
     make_folder,
     open_journal,
     refusals,
 )
+from sluice.memory.ports import SharedJournals
 
 Decide = Callable[[FeatureMemory], Sequence[JournalEntry]]
 _Seen = tuple[int, int, int, int]
@@ -45,9 +47,17 @@ _NOTHING: _Seen = (0, 0, 0, 0)
 class Journal:
     """A feature's journal under `folder`. Making one opens nothing. Many threads and processes may use it."""
 
-    def __init__(self, folder: Path, feature: str, lock_timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        feature: str,
+        lock_timeout_seconds: float = LOCK_TIMEOUT_SECONDS,
+        shared: SharedJournals | None = None,
+    ) -> None:
+        """`shared` is where other machines append too; the file is then a copy, which each reading completes."""
         self.path = journal_path(folder, feature)
         self.feature = feature
+        self._shared = shared
         self._lock_timeout_seconds = lock_timeout_seconds
         self._writing = threading.Lock()
         self._reading = threading.Lock()
@@ -60,8 +70,19 @@ class Journal:
     def read(self) -> FeatureMemory:
         """Return the current state, which never changes afterwards; reads only what was appended since the last call.
 
-        Raises `Unavailable` if the file cannot be read.
+        Raises `Unavailable` if the file cannot be read, or where other machines append does not answer.
         """
+        self.complete()
+        return self.read_file()
+
+    def complete(self) -> None:
+        """Append to the file what other machines appended."""
+        size = self.path.stat().st_size if self._shared and self.path.exists() else 0
+        if self._shared and any(True for _ in self._shared.appended(self.feature, size)):
+            self.transact(lambda _: ())
+
+    def read_file(self) -> FeatureMemory:
+        """Return the state of the file of this machine, as `read` does."""
         with refusals(self.path, "read"):
             try:
                 seen = os.stat(self.path)
@@ -116,17 +137,28 @@ class Journal:
     def _transact(self, descriptor: int, decide: Decide) -> tuple[FeatureMemory, list[JournalEntry]]:
         _, whole_bytes = self._read(descriptor)
         heal(self.path, descriptor, whole_bytes)
-        state, whole_bytes = self._read(descriptor)
-        entries = _new(state, decide(state))
-        _check(state, entries)
+        is_written = False
+        while not is_written:
+            self._copy(descriptor)
+            state, whole_bytes = self._read(descriptor)
+            entries = _new(state, decide(state))
+            _check(state, entries)
+            lines = lines_of(entries)
+            is_written = not (entries and self._shared) or self._shared.append(self.feature, whole_bytes, lines)
         if entries:
-            append_lines(self.path, descriptor, entries)
+            append_lines(self.path, descriptor, lines)
             state, whole_bytes = self._read(descriptor)
         elif self._flushed_bytes < whole_bytes:
             flush(self.path, descriptor)  # its writer may have died before its flush; the caller relies on it
         self._flushed_bytes = whole_bytes
         check_is_still_at(self.path, descriptor)
         return state, entries
+
+    def _copy(self, descriptor: int) -> None:
+        """Append what other machines have appended behind the end of the file."""
+        size = os.fstat(descriptor).st_size
+        for content in self._shared.appended(self.feature, size) if self._shared else ():
+            append_lines(self.path, descriptor, content)
 
     def _read(self, descriptor: int) -> tuple[FeatureMemory, int]:
         """Fold new entries into a copy of the state; return it and the bytes read. Rereads a replaced or cut file."""
@@ -200,8 +232,9 @@ def prove(journal: Journal) -> Proof:
     Raises `Unavailable` if the file cannot be read, or another process writes to it for too long.
     """
     anew = Journal(journal.path.parent, journal.feature)
+    journal.complete()
     with lock_journal(journal.path) if journal.path.exists() else nullcontext():
-        held, fresh = journal.read(), anew.read()
+        held, fresh = journal.read_file(), anew.read()
     return Proof(len(fresh.entry_ids), state_sha256(fresh), differences(held, fresh), anew.problems())
 
 

@@ -133,17 +133,20 @@ def heal(path: Path, descriptor: int, whole_bytes: int) -> None:
         os.fdatasync(descriptor)
 
 
-def append_lines(path: Path, descriptor: int, entries: Sequence[JournalEntry]) -> None:
-    """Write the entries in one call, and flush them; on an error, remove them again.
+def lines_of(entries: Sequence[JournalEntry]) -> bytes:
+    """Return the lines of entries that are written together. Raises `InvalidInput` if one is too long for a line."""
+    last = len(entries) - 1
+    lines = [one.model_copy(update={"continued": at < last}).to_json_line() for at, one in enumerate(entries)]
+    return "".join(f"{line}\n" for line in lines).encode("ascii")
+
+
+def append_lines(path: Path, descriptor: int, content: bytes) -> None:
+    """Write lines in one call, and flush them; on an error, remove them again.
 
     Raises:
-        InvalidInput: an entry is too long for a line.
         DiskFull: there is no room.
         Unavailable: the disk refuses otherwise, or refuses the removal; then the message says so.
     """
-    last = len(entries) - 1
-    lines = [one.model_copy(update={"continued": at < last}).to_json_line() for at, one in enumerate(entries)]
-    content = "".join(f"{line}\n" for line in lines).encode("ascii")
     size_before = os.fstat(descriptor).st_size
     try:
         written = os.write(descriptor, content)

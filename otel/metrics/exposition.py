@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+from wsgiref.types import StartResponse, WSGIEnvironment
 
-from prometheus_client import CollectorRegistry, Metric, start_http_server
+from prometheus_client import CollectorRegistry, Metric, make_wsgi_app, start_http_server
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -29,13 +30,29 @@ def negotiate_metrics(accept: str = "") -> tuple[bytes, str]:
     return encode(_readable()), content_type
 
 
-def serve_metrics(address: str) -> Callable[[], None]:
+def serve_metrics(
+    address: str | None, lives: Callable[[], bool] = lambda: True, is_ready: Callable[[], bool] = lambda: True
+) -> Callable[[], None]:
     """Serve `/metrics` on `address` (host and port, as 127.0.0.1:9464) from a daemon thread; return its stop function.
 
-    Raises `OSError` if the port cannot be bound.
+    `/livez` and `/readyz` answer 200 while `lives` and `is_ready` return true, else 503. Without an address nothing is
+    served. Raises `OSError` if the port cannot be bound.
     """
+    if address is None:
+        return lambda: None
     host, _, port = address.rpartition(":")
-    server, thread = start_http_server(int(port), addr=host, registry=_readable())
+    server, thread = start_http_server(int(port), addr=host)
+    expose, probes = make_wsgi_app(_readable()), {"/livez": lives, "/readyz": is_ready}
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        probe = probes.get(environ["PATH_INFO"])
+        if probe is None:
+            exposed: Iterable[bytes] = expose(environ, start_response)
+            return exposed
+        start_response("200 OK" if probe() else "503 Service Unavailable", [("Content-Type", "text/plain")])
+        return []
+
+    server.set_app(answer)
 
     def stop() -> None:
         server.shutdown()

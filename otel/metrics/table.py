@@ -71,6 +71,7 @@ CORPUS_CHANGES_UNEXPLAINED = counter("sluice_corpus_changes_unexplained_total{co
 SNAPSHOT_FALLBACKS = counter("sluice_snapshot_fallbacks_total")
 SNAPSHOT_PUSHES = counter("sluice_snapshot_pushes_total{outcome}")
 SNAPSHOT_PUSHED_BYTES = counter("sluice_snapshot_pushed_bytes_total")
+INDEX_UNSHIPPED_SECONDS = gauge("sluice_index_unshipped_seconds")
 RERANKS = counter("sluice_reranks_total{outcome}")
 
 CITED_SENTIMENT = counter("sluice_cited_sentiment_total{label}")

@@ -23,6 +23,7 @@ FAMILIES = {
     "memory": "journals of an agent's memory killed, cut off from power and written to a full disk: no record is lost",
     "graph": "workers of the graph killed at any point: the graph that grew is the one that is read anew",
     "backup": "backups and restorations killed at any point: a whole file or none, an instance that works or an empty folder",
+    "machines": "two machines burnt, cut off and without their object store: nothing is lost or doubled, each answers",
     "hostile": "sites, names and addresses that want to reach what is inside: nothing is let out",
     "browser": "a browser whose processes die: every page ends, and no process is left",
     "fuzz": "made-up addresses, robots files, pages and PDFs: no crash and no hang",

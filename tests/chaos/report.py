@@ -53,6 +53,9 @@ restarts, hands back, reconciles and watches is what runs elsewhere too.
 - **Memory's journals**: kills before each system call, lost flushes, refusing disks, damaged lines, killed writers.
 - **The graph.** Workers of its stage are killed at each step of a change and of a publishing, and the pool of a whole
   instance fifty times while documents come. The graph that grew has the hash of the one that is read anew.
+- **Machines.** Two machines with PostgreSQL, Valkey and an S3 server in a third, each in namespaces of its own: a link is
+  cut during a claim, the store is away, the index's owner is cut off, a machine burns, the owner burns in mid-publish, both
+  burn. They lose their power with the cable pulled, so that no connection is closed.
 - **Backups.** A backup and a restoration are killed at each of their steps and at any moment, then begun again.
 """
 

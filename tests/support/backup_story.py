@@ -69,7 +69,7 @@ def fill(instance: Instance, count: int = 12) -> None:
     settings = context.settings.model_copy(
         update={"egress": context.settings.egress.model_copy(update={"policy": "open"})}
     )
-    WebhookDesk(context.ledger, settings, secret_of(context.settings.data_dir)).create(hook, OWN_MACHINE)
+    WebhookDesk(context.ledger, settings, secret_of(context.settings)).create(hook, OWN_MACHINE)
     forgets(instance, "gone-1", "manuals")
 
 

@@ -11,6 +11,11 @@ from sluice.contracts.operations.quarantine import QuarantinePage
 from sluice.ledger.ledger import Ledger
 from tests.support.ledger_story import NOON
 
+OF_OPEN_WORK = ("events_due", "events_open", "events_ready", "events_in_lane", "runs_retrying")
+"""Partial indices that hold only work in hand: reading one whole costs what there is to do."""
+GROWS = ("attempts", "audit", "dead_letters", "events", "operator_actions", "outcomes", "quarantine", "runs")
+"""Tables that grow with what was done; the others hold as many rows as people made."""
+
 
 def some_run(ledger: Ledger) -> str:
     return ledger.runs(limit=1)[0].run_id

@@ -16,6 +16,7 @@ from sluice.contracts.event import Body, Event, Gap, Next, Queue, new_run_id
 from sluice.contracts.operations.corpora import CorpusSettings
 from sluice.ledger.ledger import NewRun
 from sluice.workers.context import Context
+from sluice.workers.handlers import append_again
 from sluice.workers.runtime.claims import Heartbeat
 from sluice.workers.service.service import Service
 from sluice.workers.settings import Settings
@@ -31,6 +32,7 @@ class Instance:
     def __init__(self, valkey: Valkey, sections: dict[str, Any]) -> None:
         models = {"embed": {"model_dir": MODELS}, "gate": {"deadline_seconds": 600}}
         self.context = Context(Settings.model_validate({"data_dir": valkey.settings.data_dir, **models, **sections}))
+        self.context.append_again = append_again
         self.service = Service(self.context)
         if self.context.ledger.corpora.one("docs") is None:
             self.context.ledger.corpora.create("docs", CorpusSettings(), "local")

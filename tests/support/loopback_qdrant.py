@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
+import secrets
 import threading
 import time
 import urllib.parse
@@ -13,10 +15,11 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from pydantic import TypeAdapter
+import pytest
+from pydantic import SecretStr, TypeAdapter
 from qdrant_client import QdrantClient, models
 
-from sluice.index.qdrant.server import ServerCollection
+from sluice.index.qdrant.server import ServerCollection, collection_name, server_client
 from sluice.index.settings import QdrantSettings
 
 
@@ -33,9 +36,36 @@ class LoopbackQdrant:
         self.url = ""
 
 
-def collection_in_memory() -> ServerCollection:
-    """A collection on the client library's in-memory engine, without the way over HTTP. The caller closes it."""
-    return ServerCollection(QdrantClient(":memory:"), "sluice_c", QdrantSettings())
+SERVER_URL = "SLUICE_TEST_QDRANT_URL"
+"""Names a Qdrant server or cluster on which the tests of the engine run too; its key is in `QDRANT_API_KEY`."""
+KINDS = ("memory", "edge", "server")
+
+
+@contextlib.contextmanager
+def collection_of(kind: str) -> Iterator[ServerCollection]:
+    """A collection without the way over a loopback: `memory` is the client library's engine in Python, `edge` is
+    Qdrant's own as a library, `server` a server that is named in the environment. The last two may be skipped."""
+    if kind == "edge":
+        from tests.support.edge_qdrant import EdgeClient
+
+        client: Any = EdgeClient()
+        settings = QdrantSettings()
+    elif kind == "server":
+        url = os.environ.get(SERVER_URL)
+        if not url:
+            pytest.skip(f"{SERVER_URL} names no Qdrant server")
+        key = os.environ.get("QDRANT_API_KEY")
+        prefix = f"test-{secrets.token_hex(4)}"
+        settings = QdrantSettings(url=url, api_key=SecretStr(key) if key else None, collection_prefix=prefix)
+        client = server_client(settings)
+    else:
+        client, settings = QdrantClient(":memory:"), QdrantSettings()
+    collection = ServerCollection(client, collection_name("c", settings), settings)
+    try:
+        yield collection
+    finally:
+        collection.drop()
+        collection.close()
 
 
 @contextlib.contextmanager
@@ -70,7 +100,7 @@ def _handler(loopback: LoopbackQdrant) -> type[BaseHTTPRequestHandler]:
                 status, result = loopback.status, None
                 if status == 200:
                     try:
-                        result = _result(loopback.engine, self.command, parts.path, body)
+                        result = _result(loopback.engine, self.command, urllib.parse.unquote(parts.path), body)
                     except (KeyError, ValueError):  # no such call, no such collection
                         status = 404
             time.sleep(loopback.delay_seconds)
@@ -104,6 +134,10 @@ def _handler(loopback: LoopbackQdrant) -> type[BaseHTTPRequestHandler]:
 def _result(engine: QdrantClient, method: str, path: str, body: Any) -> Any:
     if (method, path) == ("GET", "/collections"):
         return engine.get_collections().model_dump(mode="json")
+    if (method, path) == ("GET", "/aliases"):
+        return engine.get_aliases().model_dump(mode="json")
+    if (method, path) == ("POST", "/collections/aliases"):
+        return engine.update_collection_aliases(models.ChangeAliasesOperation.model_validate(body).actions)
     name, call = re.fullmatch(r"/collections/([^/]+)(/.*)?", path).groups()  # type: ignore[union-attr]
     done = {"operation_id": 1, "status": "completed"}
     match method, call:

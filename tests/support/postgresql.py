@@ -10,7 +10,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -59,11 +60,24 @@ def _for_sqlalchemy(url: str) -> str:
 @pytest.fixture(scope="session")
 def postgresql_cluster() -> Iterator[str]:
     """The URL of a throw-away cluster on loopback, run by an unprivileged user."""
+    with running_cluster("127.0.0.1", free_port()) as url:
+        yield url
+
+
+@contextmanager
+def running_cluster(
+    address: str, port: int, *, inside: Sequence[str] = (), trusts: str = "127.0.0.1/32", **options: str
+) -> Iterator[str]:
+    """The URL of a throw-away cluster at that address, run by an unprivileged user, which trusts a network.
+
+    `inside` is put before the server's command, as by `ip netns exec NAME`; `options` are settings of the server. Skips
+    the test where there is no server.
+    """
     binaries = _server_binaries()
     if binaries is None:
         pytest.skip("no PostgreSQL server binaries under /usr/lib/postgresql (Debian package postgresql)")
-    folder, port = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp")), _free_port()
-    as_user = _give_away(folder)
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+    as_user = give_away(folder)
     data = str(folder / "data")
     initialise = [
         *as_user,
@@ -79,19 +93,22 @@ def postgresql_cluster() -> Iterator[str]:
         "UTF8",
     ]
     subprocess.run([*initialise, "--locale=C.UTF-8"], check=True, capture_output=True, cwd=folder)
+    with (folder / "data" / "pg_hba.conf").open("a") as access:
+        access.write(f"host all all {trusts} trust\n")
     options = {
-        "listen_addresses": "127.0.0.1",
+        "listen_addresses": address,
         "unix_socket_directories": str(folder),
         "fsync": "off",
         "autovacuum": "off",
+        **options,
     }
-    serve = [*as_user, str(binaries / "postgres"), "-D", data, "-p", str(port)]
+    serve = [*inside, *as_user, str(binaries / "postgres"), "-D", data, "-p", str(port)]
     for name, value in options.items():
         serve += ["-c", f"{name}={value}"]
     with open(folder / "server.log", "wb") as log:
         server = subprocess.Popen(serve, stdout=log, stderr=log, cwd=folder)
     try:
-        url = f"postgresql://sluice@127.0.0.1:{port}/postgres"
+        url = f"postgresql://sluice@{address}:{port}/postgres"
         _await_server(url, server)
         yield url
     finally:
@@ -105,15 +122,15 @@ def _server_binaries() -> Path | None:
     return found[-1].parent if found else None
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
 
 
-def _give_away(folder: Path) -> list[str]:
-    """PostgreSQL refuses to run as root: the command prefix that makes it run as somebody else."""
+def give_away(folder: Path) -> list[str]:
+    """Servers refuse to run as root, or should not: the command prefix that makes it run as somebody else."""
     if os.geteuid() != 0:
         return []
     known = {entry.pw_name for entry in pwd.getpwall()}

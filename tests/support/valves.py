@@ -13,7 +13,7 @@ MODEL = "test/8"
 
 
 def valve(number: int) -> tuple[ChunkBatch, NDArray[np.float32], str]:
-    """A batch of one document `d<number>`, its vector and the model: what a writer appends. `number` is below 8."""
+    """A batch of one document `d<number>`, its vector and the model: what a writer appends."""
     text = f"passage number {number} about valves"
     chunk = Chunk(
         chunk_id=f"c{number}",
@@ -31,4 +31,4 @@ def valve(number: int) -> tuple[ChunkBatch, NDArray[np.float32], str]:
         provenance=Provenance(source="file", fetched_at=datetime(2026, 1, 1, tzinfo=UTC)),
         chunks=(chunk,),
     )
-    return ChunkBatch(documents=(document,)), np.eye(8, dtype=np.float32)[number : number + 1], MODEL
+    return ChunkBatch(documents=(document,)), np.eye(8, dtype=np.float32)[[number % 8]], MODEL

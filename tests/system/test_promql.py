@@ -34,6 +34,7 @@ RARE = {
     "sluice_voice_coverage": "the profile of marketing has to answer",
     "sluice_gate_judge_calls_total": "gate.judge is off",
     "sluice_self_defence_active": "the gate has to step back",
+    "sluice_index_unshipped_seconds": "machines have to share an object store",
     "sluice_graph_abstained_total": "a search by the graph has to lead nowhere",
     "sluice_flag_share": "a share of the runs has to have a flag",
     "sluice_purged_directives_total": "somebody has to switch search or crawl off",

@@ -71,8 +71,7 @@ def commands(page: str) -> Iterator[str]:
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     with DemoWeb() as web:
         folder = tmp_path_factory.mktemp("runbooks")
-        store = (folder / "store").as_uri()
-        settings = {**outside(web), "INDEX__OBJECT_STORE_URL": store, "CRAWL__CONTACT": "ops@example.org"}
+        settings = {**outside(web), "CRAWL__CONTACT": "ops@example.org"}
         with Instance(folder, **settings) as running:
             running.web_url = f"{web.url}collections.html"  # type: ignore[attr-defined]
             prepare(running)

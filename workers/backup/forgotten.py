@@ -1,12 +1,14 @@
 """The log of what was forgotten, outside the ledger: a restored backup would bring back what was forgotten since.
 
 `forgotten.jsonl` in the data directory gets a line before each request is recorded, and a copy lies beside the backups,
-encrypted like them. A restoration carries out what is younger than the backup's ledger before anything is served.
+encrypted like them. Machines that share an object store write an object for each line there, below `forgotten/`. A
+restoration carries out what is younger than the backup's ledger before anything is served.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,16 +19,37 @@ from typing import TYPE_CHECKING, Any, Literal
 from sluice.disk.durable import append_lines
 
 if TYPE_CHECKING:
+    from sluice.disk.object_store import ObjectStore
     from sluice.workers.backup.archive import Keys, Seal
     from sluice.workers.backup.target import Target
+    from sluice.workers.context import Context
 
-LOG = "forgotten.jsonl"
+LOG, _SHARED = "forgotten.jsonl", "forgotten"
 Action = Literal["forget", "delete_corpus", "keep_out", "allow"]
 
 
-def note(data_dir: Path, action: Action, **facts: Any) -> None:
-    """Append one request to the log, flushed."""
-    append_lines(data_dir / LOG, [{"at": time.time(), "action": action, **facts}])
+def note(context: Context, action: Action, **facts: Any) -> None:
+    """Append one request to the log, flushed. Raises `StoreDown` if it cannot be told to the object store."""
+    line = {"at": time.time(), "action": action, **facts}
+    if context.object_store is None:
+        append_lines(context.settings.data_dir / LOG, [line])
+    else:
+        name = f"{_SHARED}/{line['at']:017.6f}-{secrets.token_hex(4)}.json"
+        context.object_store.create(name, json.dumps(line).encode() + b"\n")
+
+
+def size_of(context: Context) -> int:
+    """Return the bytes of the log: it has grown where they have."""
+    path = context.settings.data_dir / LOG
+    shared = context.object_store.sizes(_SHARED) if context.object_store else {}
+    return sum(shared.values()) + (path.stat().st_size if path.is_file() else 0)
+
+
+def read_whole(data_dir: Path, store: ObjectStore | None) -> bytes:
+    """Return the log of this machine and what all machines wrote to the object store."""
+    path = data_dir / LOG
+    shared = store.each(store.read, sorted(store.sizes(_SHARED))) if store else []
+    return b"".join([path.read_bytes() if path.is_file() else b"", *shared])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +79,11 @@ def _logged(lines: Iterable[bytes], after: float) -> Iterator[Logged]:
             yield Logged(at, action, facts)
 
 
-def copy_beside(data_dir: Path, target: Target, seal: Seal) -> None:
+def copy_beside(context: Context, target: Target, seal: Seal) -> None:
     """Put the log beside the backups of `target`."""
-    path = data_dir / LOG
-    if not path.is_file():
+    content, sealed = read_whole(context.settings.data_dir, context.object_store), BytesIO()
+    if not content:
         return
-    content, sealed = path.read_bytes(), BytesIO()
     with seal.writing(sealed) as out:
         out.write(content)
     target.put_beside(_name(is_closed=seal.is_closed), sealed.getvalue())

@@ -6,7 +6,8 @@
    the old instance is fenced;
 3. the index is built from the journals, and compared with what the manifest says of each corpus;
 4. what was forgotten since is forgotten again;
-5. the folder is given its name. Killed before, the data directory is empty; after it, it is whole.
+5. where machines share an object store, blobs, memories and models go there;
+6. the folder is given its name. Killed before, the data directory is empty; after it, it is whole.
 
 A dump of PostgreSQL is restored in one transaction; until the last step the database is marked as one that the next
 restoration may replace.
@@ -27,9 +28,10 @@ from typing import BinaryIO
 from sluice.contracts.errors import Conflict, Corrupted, NotFound
 from sluice.contracts.operations.forget import ForgetRequest, NewEntry
 from sluice.disk.durable import fsync_path, lock_file
+from sluice.disk.object_store import open_store
 from sluice.index.folder import CorpusLayout
 from sluice.index.search.filters import selector
-from sluice.index.settings import IndexSettings
+from sluice.index.settings import IndexSettings, ObjectStoreSettings
 from sluice.ledger.backup import begin_anew, check_sqlite, count_rows, end_restoration, passing_database, restore_dump
 from sluice.ledger.database import Database
 from sluice.ledger.ledger import Ledger
@@ -45,6 +47,7 @@ from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.corpora import CorpusDesk
 from sluice.workers.service.forget import ForgetDesk
 from sluice.workers.settings import Settings
+from sluice.workers.wiring.shared_form import put_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ def restore(
             done = _in_staging(settings, target, keys, staging, known, operator, keeps_instance=keeps_instance)
             if done.manifest.postgresql_schema is not None:
                 end_restoration(settings.ledger_location)
+            if settings.object_store.url:
+                put_up(staging, open_store(settings.object_store.url, settings.object_store))
             _put_in_place(staging, into)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -196,8 +201,9 @@ def _ledger_at(settings: Settings, manifest: BackupManifest, staging: Path, *, i
 def _settings_in(settings: Settings, staging: Path, url: str) -> Settings:
     """Return the settings by which the restored instance is checked: without a broker, and with the local index, which
     the journals make anywhere."""
-    index = IndexSettings(**{**settings.index.model_dump(), "engine": "local", "object_store_url": None})
-    return settings.model_copy(update={"data_dir": staging, "ledger_url": url, "broker_url": None, "index": index})
+    index = IndexSettings(**{**settings.index.model_dump(), "engine": "local"})
+    own = {"data_dir": staging, "ledger_url": url, "broker_url": None, "object_store": ObjectStoreSettings()}
+    return settings.model_copy(update={**own, "index": index})
 
 
 def _built(context: Context, manifest: BackupManifest) -> Iterator[Compared]:

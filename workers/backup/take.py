@@ -27,24 +27,25 @@ from pydantic_core import to_json
 
 from sluice.contracts.errors import NotFound, SluiceError
 from sluice.contracts.retrieval import Query, Strategy
-from sluice.index.folder import CorpusLayout, Pin, list_corpora
+from sluice.index.folder import FALLBACK_FOLDER, CorpusLayout, Pin, list_corpora
 from sluice.index.generations.manifest import MANIFEST as GENERATION_MANIFEST
 from sluice.index.generations.manifest import IdSet
 from sluice.index.generations.publish import read_current_name
 from sluice.index.journal.files import cut_files
+from sluice.index.journal.journal import read_last_offset
 from sluice.index.journal.records import document_key
-from sluice.index.local.build_alias import read_last_offset
 from sluice.index.local.reindex import read_documents, read_live_records
 from sluice.ledger.audit import BACKUP, record
 from sluice.ledger.backup import BackupLease, LedgerCopy, copy_ledger
 from sluice.workers.backup import VERIFIED
 from sluice.workers.backup.archive import MANIFEST, ArchiveWriter, BackupManifest, Canary, CorpusFacts, Seal
-from sluice.workers.backup.forgotten import LOG, copy_beside
+from sluice.workers.backup.forgotten import LOG, copy_beside, read_whole
 from sluice.workers.backup.target import Target, work_folder
 from sluice.workers.context import Context
 from sluice.workers.data_dir import SIGNING_FILE
+from sluice.workers.runtime.blob_store import blob_path
 from sluice.workers.service.operate.settings import list_settings
-from sluice.workers.wiring.corpora import FALLBACK_FOLDER, FITTED_FOLDER, Reader
+from sluice.workers.wiring.corpora import FITTED_FOLDER, Reader
 
 LEDGER, DUMP = "ledger.sqlite", "ledger.dump"
 ALONGSIDE = ("freshness", FITTED_FOLDER, "evaluation/rag_gate")
@@ -81,10 +82,11 @@ def take(context: Context, target: Target, seal: Seal, *, with_index: bool = Fal
     """Take a backup and put it in its place, whole or not at all.
 
     Raises:
-        Conflict: another backup is being taken, or the lease was lost.
+        Conflict: another backup is being taken, or the lease was lost; or another machine owns the index.
         Unavailable: ledger, disk or object store do not answer. `DiskFull`: there is no room.
         InvalidSetting: PostgreSQL's tools are too old, or the store refuses the key.
     """
+    context.index_owner.require_here("a backup")
     began, data_dir = datetime.now(UTC), context.settings.data_dir
     with BackupLease(context.ledger) as lease, work_folder(data_dir, "taking") as work:
         partial = target.partial(work)
@@ -99,7 +101,7 @@ def take(context: Context, target: Target, seal: Seal, *, with_index: bool = Fal
             target.put(partial)
         finally:
             partial.unlink(missing_ok=True)
-        copy_beside(data_dir, target, seal)
+        copy_beside(context, target, seal)
     return Taken(target.told, manifest, size_bytes, (datetime.now(UTC) - began).total_seconds())
 
 
@@ -174,19 +176,22 @@ class _Writing:
         return files
 
     def _add_memories(self) -> None:
-        for path in sorted((self._data_dir / "memory").glob("*/*.json*")):
-            if path.suffix in (".json", ".jsonl"):  # without locks, and ends that were set aside
-                self._add_if_there(path)
+        memories = self._context.memories
+        for path in memories.files():  # without locks, and ends that were set aside
+            with suppress(FileNotFoundError):
+                self._archive.add_path(f"memory/{path.relative_to(memories.root)}", path)
 
     def _add_blobs(self, copy: LedgerCopy) -> None:
-        for sha256 in sorted(copy.blobs):
-            self._add_if_there(self._context.blobs.path_of(sha256))  # not every hash in an event is one of a blob
+        for sha256, packed in self._context.blobs.packed_among(sorted(copy.blobs)):
+            self._archive.add_bytes(f"blobs/{blob_path(sha256)}", packed)
 
     def _add_config(self) -> None:
         told = [one for one in list_settings(self._context.settings) if one.source != "default"]
         self._archive.add_bytes("config/settings.json", to_json(told, indent=1))
-        for name in (LOG, *((SIGNING_FILE,) if self._seal.is_closed else ())):
-            self._add_if_there(self._data_dir / name)
+        if log := read_whole(self._data_dir, self._context.object_store):
+            self._archive.add_bytes(LOG, log)
+        if self._seal.is_closed:
+            self._add_if_there(self._data_dir / SIGNING_FILE)
         for name in ALONGSIDE:
             self._add_folder(self._data_dir / name)
 

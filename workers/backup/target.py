@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sluice.contracts.errors import InvalidInput, NotFound
 from sluice.disk.durable import fsync_path, replace_file
-from sluice.index.remote.object_store import ObjectStore, open_store
+from sluice.disk.object_store import ObjectStore, open_store
 from sluice.index.settings import ObjectStoreSettings
 
 _URL = re.compile(r"[a-z0-9]+://")

@@ -20,7 +20,7 @@ from kombu import Queue as KombuQueue
 
 from sluice.contracts.errors import InvalidInput
 from sluice.contracts.event import QUEUES, Queue
-from sluice.workers.broker.keys import EXCHANGE, Keys
+from sluice.workers.broker.keys import CONNECT_RETRIES, EXCHANGE, SOCKET_TIMEOUT_SECONDS, Keys
 from sluice.workers.settings import PoolSettings, Settings
 
 log = structlog.get_logger(__name__)
@@ -45,9 +45,6 @@ POOLS: dict[Queue, PoolKind] = {
     "graph": "solo",  # one writer of the published files
 }
 """Pool kind of each stage that runs alone. In a shared process, each stage has as many threads as its pool size."""
-
-CONNECT_RETRIES = {"max_retries": 1, "interval_start": 0.05}
-SOCKET_TIMEOUT_SECONDS = 10.0
 
 
 def make_app(settings: Settings, worker: str = "") -> Celery:
@@ -96,6 +93,10 @@ def make_app(settings: Settings, worker: str = "") -> Celery:
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_max_memory_per_child=1_000_000,
     )
+    if settings.wake_up_url:
+        from sluice.workers.broker.rabbit import use_rabbit
+
+        use_rabbit(app, settings.wake_up_url, settings.instance)
     return app
 
 

@@ -44,6 +44,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from sluice.contracts.errors import InvalidInput, MalformedEvent, first_problem
 from sluice.contracts.event import QUEUES, DeadLetterReason
 
+CONNECT_RETRIES = {"max_retries": 1, "interval_start": 0.05}
+SOCKET_TIMEOUT_SECONDS = 10.0
 EXCHANGE = "sluice"
 HANDLE_TASK = "sluice.handle"
 REPLY_TTL_SECONDS = 60

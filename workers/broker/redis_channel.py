@@ -4,11 +4,11 @@ The life of a raw item:
 
 1. *Take.* `BLMOVE` moves it from the queue to the worker's own list of taken items, in one step of the broker. A worker
    that is killed at any moment leaves it there; once that worker gives no more signs of life, another one of the
-   stage puts it back (`Transport.put_back_orphans`).
+   stage puts it back (`RedisWakeUps.put_back_orphans`).
 2. *Admit.* Only a wake-up of this stage is admitted, and of it only the event id: we build the message that Celery
    gets, so no foreign header reaches it.
 3. *Refuse.* Any other item moves to the stage's list of malformed items, again in one step, and from there into
-   the ledger, as a dead letter (`Transport.park_malformed`).
+   the ledger, as a dead letter (`RedisWakeUps.park_malformed`).
 4. *Acknowledge.* The item is removed from the taken ones.
 
 Stock kombu pops an item, and a worker that dies before it has stored it again loses it; an item that it cannot decode

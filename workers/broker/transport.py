@@ -10,38 +10,33 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import cast
 
 import redis
 import structlog
 from celery import Celery
-from kombu.exceptions import ChannelError, KombuError
-from kombu.exceptions import ConnectionError as KombuConnectionError
 from pydantic import ValidationError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from sluice.contracts.base import Value
-from sluice.contracts.errors import InvalidInput, Unavailable
-from sluice.contracts.event import QUEUES, DeadLetterReason, Event, Queue
+from sluice.contracts.event import QUEUES, Event, Queue
 from sluice.contracts.retrieval import Query
 from sluice.ledger.events.outbox import WakeUp, wake_ups_of
 from sluice.otel.context import messaging, span
-from sluice.workers.broker.celery_app import SOCKET_TIMEOUT_SECONDS, make_app
+from sluice.workers.broker.celery_app import make_app
 from sluice.workers.broker.keys import (
     EMBEDDER_DOWN_TTL_SECONDS,
-    PARKING_TTL_SECONDS,
     PRESENCE_TTL_SECONDS,
     REPLY_TTL_SECONDS,
+    SOCKET_TIMEOUT_SECONDS,
     Keys,
-    make_wake_up,
-    reason_of,
-    wake_up_in,
 )
-from sluice.workers.broker.redis_channel import lua, set_misplaced_aside
+from sluice.workers.broker.wake_ups import BROKER_ERRORS as BROKER_ERRORS
+from sluice.workers.broker.wake_ups import RedisWakeUps, WakeUps
 from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -62,20 +57,6 @@ BATCH_WAKE_UPS = 1_000
 """Wake-ups that go to the broker in one round trip: about half a megabyte."""
 NOTICE_FIELDS = ("run_id", "kind", "corpus")
 """Fields of an event in its announcement."""
-
-Result = TypeVar("Result")
-Park = Callable[[bytes, DeadLetterReason, InvalidInput], object]
-"""Stores an item that is no wake-up, with the reason."""
-
-BROKER_ERRORS = (
-    KombuError,
-    KombuConnectionError,
-    ChannelError,
-    redis.RedisError,
-    ConnectionError,
-    TimeoutError,
-    OSError,
-)
 
 
 class ReadRequest(Value):
@@ -103,7 +84,8 @@ class ReadRequest(Value):
 
 
 class Transport:
-    """The broker as the rest of Sluice sees it. Thread-safe; make one per process.
+    """The broker as the rest of Sluice sees it, or both where `wake_up_url` names another for the wake-ups.
+    Thread-safe; make one per process.
 
     When the broker does not answer, a publish sends less and raises nothing; methods that inspect queues raise
     `Unavailable`; the others raise one of `BROKER_ERRORS`, and their caller begins again.
@@ -127,6 +109,12 @@ class Transport:
         self._redis = redis.Redis.from_url(
             settings.broker_location, socket_timeout=5, socket_connect_timeout=2, health_check_interval=10
         )
+        self._lists = RedisWakeUps(self._redis, self._instance, lambda: self.app)
+        self.wake_ups: WakeUps = self._lists
+        if settings.wake_up_url:
+            from sluice.workers.broker.rabbit import RabbitWakeUps  # spares others its library
+
+            self.wake_ups = RabbitWakeUps(settings.wake_up_url, self._instance, patience_seconds, PUBLISHERS)
 
     @cached_property
     def app(self) -> Celery:
@@ -166,12 +154,13 @@ class Transport:
     def _send(self, wake_ups: Sequence[WakeUp], recorded: Sequence[Event]) -> None:
         """Send one batch, in one round trip."""
         pipe = self._publishing.pipeline(transaction=False)
-        for stage, event_id in wake_ups:
-            pipe.lpush(self._keys.queue(stage), make_wake_up(event_id, stage))
         for event in recorded:
             notice = {name: getattr(event, name) for name in NOTICE_FIELDS}
             pipe.publish(self._keys.announced, json.dumps(notice))
-        pipe.execute()
+        try:
+            self.wake_ups.put(wake_ups, pipe)
+        finally:
+            pipe.execute()
 
     def announce(self, events: Sequence[Event]) -> None:
         """Announce recorded events to listeners. A lost announcement loses nothing."""
@@ -214,90 +203,12 @@ class Transport:
                     yield message["data"].decode("utf-8", "replace")
 
     def queued(self, stage: Queue) -> int:
-        """Count the wake-ups in a stage's queue."""
-        return self._ask(lambda: int(self._redis.llen(self._keys.queue(stage))), 0)
-
-    def park_malformed(self, stage: Queue, park: Park) -> bool:
-        """Hand the oldest malformed item of a stage to `park`, and remove it; False when there is none.
-
-        One worker at a time does so. If it dies before the item is removed, the item is parked twice.
-
-        Raises:
-            Unavailable: the broker does not answer.
-            Exception: whatever `park` raises; the item is still there.
-        """
-        malformed = self._keys.malformed(stage)
-        turn = self._redis.lock(self._keys.parking(stage), timeout=PARKING_TTL_SECONDS, blocking=False)
-        if not self._ask(lambda: self._redis.llen(malformed), 0) or not self._ask(turn.acquire, False):
-            return False
-        try:
-            item = self._ask(lambda: cast("bytes | None", self._redis.lindex(malformed, -1)), None)
-            if item is not None:
-                self._park_item(item, stage, park)
-                self._ask(lambda: self._redis.lrem(malformed, -1, cast(str, item)), 0)
-            return item is not None
-        finally:
-            with suppress(*BROKER_ERRORS):
-                turn.release()
-
-    def _park_item(self, item: bytes, stage: Queue, park: Park) -> None:
-        try:
-            wake_up_in(item, stage)
-        except InvalidInput as refusal:
-            park(item, reason_of(refusal), refusal)
-        else:  # a worker of an older release did not recognise it
-            self._ask(lambda: self._redis.lpush(self._keys.queue(stage), item), 0)
-
-    def put_back_orphans(self, stage: Queue, worker: str) -> int:
-        """Put back the items that dead workers of a stage had taken; return how many.
-
-        Registers `worker` as one that may take items, so that others put them back if it dies.
-        """
-        takers = self._keys.takers(stage)
-        self._ask(lambda: self._redis.sadd(takers, worker), 0)
-        known = self._ask(lambda: cast("set[bytes]", self._redis.smembers(takers)), set[bytes]())
-        items = sum(self._put_back(stage, other) for other in known - {worker.encode()})
-        if items:
-            log.warning("orphans_put_back", stage=stage, items=items)
-        return items
-
-    def _put_back(self, stage: Queue, taker: bytes) -> int:
-        name = taker.decode(errors="replace")
-        keys = [self._keys.presence(stage, name), self._keys.taken(stage, name)]
-        keys += [self._keys.queue(stage), self._keys.takers(stage)]
-        return self._ask(
-            lambda: int(cast(int, self._redis.eval(lua("put_back"), len(keys), *keys, cast(str, taker)))), 0
-        )
-
-    def _ask(self, command: Callable[[], Result], otherwise: Result) -> Result:
-        """Return the broker's answer; `otherwise` when a key had the wrong type and was set aside."""
-        try:
-            return command()
-        except BROKER_ERRORS as error:
-            if self._has_mended(error):
-                return otherwise
-            raise Unavailable(f"the broker does not answer: {error}") from error
-
-    def _has_mended(self, error: BaseException) -> bool:
-        with suppress(*BROKER_ERRORS):
-            return str(error).startswith("WRONGTYPE") and set_misplaced_aside(self._redis, self._instance) > 0
-        return False
+        """Count the wake-ups in a stage's queue. Raises `Unavailable` if the broker does not answer."""
+        return self.wake_ups.depth(stage)
 
     def declare(self) -> None:
-        """Make sure that every queue is bound to the exchange, also after the broker lost its memory.
-
-        Our own channel knows the bindings by itself (`workers.broker.redis_channel`); other clients, and stock kombu,
-        read them here.
-        """
-        try:
-            if int(self._redis.scard(self._keys.bindings)) >= len(QUEUES):
-                return
-        except redis.ResponseError as error:
-            if not self._has_mended(error):
-                raise
-        with self.app.connection_for_write() as connection, connection.channel() as channel:
-            for queue in self.app.conf.task_queues:
-                queue(channel).declare()
+        """Make sure that every queue exists, also after the broker lost its memory."""
+        self.wake_ups.declare()
 
     def send_read(self, query: Query, traceparent: str | None, timeout_seconds: float) -> str:
         """Send a direct query to the query pool; return the key on which its reply will be put.
@@ -323,7 +234,7 @@ class Transport:
     def next_read(self) -> ReadRequest | None:
         """Wait for the oldest read; None when none came within `SHORT_BLOCK_SECONDS`, or it has expired."""
         lane = self._keys.reads
-        taken = self._ask(lambda: self._redis.brpop([lane], timeout=SHORT_BLOCK_SECONDS), None)
+        taken = self._lists.ask(lambda: self._redis.brpop([lane], timeout=SHORT_BLOCK_SECONDS), None)
         return _read_request(cast(bytes, taken[1])) if taken else None
 
     def reply(self, key: str, payload: bytes) -> None:
@@ -373,13 +284,14 @@ class Transport:
         return None if why is None else why.decode()
 
     def ping(self) -> float:
-        """Return the round trip to the broker in milliseconds."""
+        """Return the round trip to Redis or Valkey in milliseconds."""
         started = time.perf_counter()
         self._redis.ping()
         return (time.perf_counter() - started) * 1e3
 
     def close(self) -> None:
         """Close every connection."""
+        self.wake_ups.close()
         self._redis.close()
         self._publishing.close()
         self.publishers.disconnect()

@@ -153,11 +153,11 @@ def keep_queues_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
     """Park messages that are no wake-ups, put back items that dead workers of the stages had taken, and close the
     writers of corpora that another process needs to write.
     """
-    transport = process.context.transport
+    wake_ups = process.context.transport.wake_ups
     while not stopping.is_set():
         for stage in process.stages:
-            transport.put_back_orphans(stage, process.name)
-            while transport.park_malformed(stage, partial(_park, process, stage)) and not stopping.is_set():
+            wake_ups.put_back_orphans(stage, process.name)
+            while wake_ups.park_malformed(stage, partial(_park, process, stage)) and not stopping.is_set():
                 pass
         process.context.writers.close_wanted()
         stopping.wait(TIDY_SECONDS)
@@ -179,6 +179,7 @@ def follow_snapshots(process: WorkerProcess, stopping: threading.Event) -> None:
     """Open each new generation as soon as it is announced, so that no query waits for that."""
     for notice in process.context.transport.announcements(stopping):
         if notice["kind"] == "SnapshotPublished":
+            process.context.index_puller.look()
             process.context.readers.reader(notice["corpus"]).reload()
 
 

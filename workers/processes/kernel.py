@@ -34,11 +34,14 @@ _HEARD = (*ENDING_SIGNALS, RETIRE)
 
 
 def worker_name(stage: str, process_id: int) -> str:
-    """Return the name under which a worker claims: unique even across machines with equal process ids."""
+    """Return how the name of a worker begins, under which it claims: unique across machines with equal process ids.
+
+    After a dot follow random characters: a container that starts again has the same host name and process id.
+    """
     return f"{stage}-{socket.gethostname()}-{process_id}"
 
 
-def child_name(worker: str, process_id: int) -> str:
+def child_name(worker: str, process_id: int | str) -> str:
     """Return the name under which a pool's child claims, so that its claims are known when it alone dies."""
     return f"{worker}.{process_id}"
 

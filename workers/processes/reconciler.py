@@ -8,7 +8,7 @@ ledger that another takes over soon after its holder died.
 A tick, in order:
 
 1. hold the lease, or do nothing;
-2. free the claims whose lease ran out (their worker counts as dead);
+2. free the claims of workers that are silent (they count as dead), unless the ledger was away, when none could beat;
 3. make the retries ready whose time has come;
 4. direct the answers of runs whose deadline has passed;
 5. where a stage's oldest event has been ready for longer than `REPUBLISH_AFTER_SECONDS`, publish the wake-ups that
@@ -52,6 +52,7 @@ from sluice.workers.runtime.backpressure import LEAST_FREE_BYTES, DiskRoom
 from sluice.workers.runtime.blob_store import BlobCollector
 from sluice.workers.setting_names import SCALED_HERE
 from sluice.workers.settings import DeliverySettings, Settings
+from sluice.workers.wiring.index_owner import machine_id
 
 log = structlog.get_logger(__name__)
 
@@ -60,8 +61,12 @@ MOST_PUBLISHED_AT_ONCE = 5_000
 """Wake-ups that a stage gets per tick at most: a flushed backlog of 20,000 is back in four ticks."""
 _LEASE_TICKS = 4
 """Missed ticks after which a holder counts as dead: short of the 5 s in which a drained queue is to heal."""
+_AWAY_TICKS = 5
+"""Missed ticks after which the ledger counts as having been away."""
 TICK_SECONDS = 1.0
 """Seconds between two ticks."""
+STUCK_SECONDS = 300.0
+"""Longest turn of the loop: each step of it gives up by itself where ledger or broker do not answer."""
 REPUBLISH_AFTER_SECONDS = 2.0
 """Seconds that an event may be neither queued nor claimed before it is published again."""
 
@@ -98,13 +103,16 @@ class Reconciler:
         self._served: dict[Queue, tuple[bool, float]] = {}
         """Whether each stage had a worker when it was looked at last, and when that was."""
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._met_at, self._forbears_until = time.monotonic(), 0.0
 
     def tick(self) -> Reconciled:
         """Run one tick. Raises `Unavailable` if ledger or broker is away; a later tick publishes what is left."""
-        if not self._ledger.lease(LEASE, self._holder, _LEASE_TICKS * TICK_SECONDS):
+        is_active = self._ledger.lease(LEASE, self._holder, _LEASE_TICKS * TICK_SECONDS)
+        forbears = self._forbears()
+        if not is_active:
             return Reconciled(active=False)
         done = Reconciled(
-            lease_expired=self._send(self._ledger.expire_leases(self._settings.max_deliveries)),
+            lease_expired=0 if forbears else self._send(self._ledger.expire_leases(self._settings.max_deliveries)),
             retry_due=self._send(self._ledger.wake_due_retries()),
             deadline=self._send(self._ledger.direct_answer_at_deadline(self._clock())),
             lost=self._send(self._lost()),
@@ -112,6 +120,14 @@ class Reconciler:
         )
         self._note_workers()
         return done
+
+    def _forbears(self) -> bool:
+        """Return whether a worker's silence tells nothing: the ledger, met just now, was away less than a lease ago."""
+        now, lease_seconds = time.monotonic(), self._settings.lease_seconds
+        if now - self._met_at > max(lease_seconds / 2, _AWAY_TICKS * TICK_SECONDS):
+            self._forbears_until = now + lease_seconds
+        self._met_at = now
+        return now < self._forbears_until
 
     def stop(self) -> None:
         """Give up the lease, so that another reconciler takes over at once."""
@@ -171,13 +187,17 @@ def run_reconciler(settings: Settings) -> None:
         context.transport.publish_wake_ups,
         context.transport.queued,
         settings.delivery,
+        context.ledger.clock,
         is_served=context.transport.is_served,
     )
-    if settings.telemetry.metrics_address:
-        metrics.serve_metrics(settings.telemetry.metrics_address)
+    turned_at = [time.monotonic()]
+    metrics.serve_metrics(
+        settings.telemetry.metrics_address, lives=lambda: time.monotonic() - turned_at[0] < STUCK_SECONDS
+    )
     maintenance, sender = Maintenance(context), WebhookSender(context)
     sender.start()
     while not stopping.wait(TICK_SECONDS):
+        turned_at[0] = time.monotonic()
         maintenance.tick()
         _tick(reconciler, context)
     sender.stop()
@@ -241,6 +261,25 @@ class Chore:
     due_at: float = 0.0
 
 
+class Aside:
+    """Does a chore in a thread of its own, once at a time: it waits for an object store, and a tick must not."""
+
+    def __init__(self, name: str, do: Callable[[], object]) -> None:
+        self._name, self._do, self._thread = name, do, threading.Thread()
+
+    def __call__(self) -> None:
+        """Begin, unless it is still at it."""
+        if not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="aside", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._do()
+        except Exception as error:  # the next turn tries again
+            log.warning("chore_failed", chore=self._name, error=repr(error), exc_info=error)
+
+
 class Maintenance:
     """The chores of one process. A chore that fails is logged and tried again at its next turn."""
 
@@ -248,7 +287,9 @@ class Maintenance:
         self._context, self._clock = context, clock
         self._room = DiskRoom(context.settings.data_dir)
         self._enough_room = DiskRoom(context.settings.data_dir, 2 * LEAST_FREE_BYTES)
-        self._is_short = False
+        self._is_short, self._disk_short = False, DISK_SHORT
+        if context.object_store is not None:  # another machine must not resume what this one pauses
+            self._disk_short += f", on machine {machine_id(context.settings.data_dir)}"
         self._broker_keeps_file = False  # unknown: an earlier process may have switched it off
         self._stages_are_paused: bool | None = None  # unknown
         settings = context.settings
@@ -259,8 +300,8 @@ class Maintenance:
         self._nightly = backup.NightlyBackup(context)
         self._chores = [
             Chore("disk", DISK_LOOK_SECONDS, self._spare_the_disk),
-            Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._remove_read_pages),
-            Chore("blobs", BLOB_TICK_SECONDS, BlobCollector(context.blobs, context.ledger).tick),
+            Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._aside("transient_pages", self._remove_read_pages)),
+            Chore("blobs", BLOB_TICK_SECONDS, self._aside("blobs", BlobCollector(context.blobs, context.ledger).tick)),
             Chore(
                 "budget",
                 gate.BUDGET_LOOK_SECONDS,
@@ -270,7 +311,7 @@ class Maintenance:
             Chore("flags", gate.FLAGS_LOOK_SECONDS, gate.FlagWatch(context.flags).look),
             Chore("shares", gate.SHARES_LOOK_SECONDS, gate.ShareWatch(context).look),
             Chore("schedules", schedules.LOOK_SECONDS, schedules.ScheduleWatch(context).look),
-            Chore("memory", corpora.MEMORY_LOOK_SECONDS, corpora.MemoryWatch(context).look),
+            Chore("memory", corpora.MEMORY_LOOK_SECONDS, self._aside("memory", corpora.MemoryWatch(context).look)),
             Chore("graph", graph.GRAPH_LOOK_SECONDS, graph.GraphWatch(context).look),
             Chore("rollouts", gate.ROLLOUT_LOOK_SECONDS, gate.RolloutWatch(context).look),
             Chore("evaluation", gate.EVALUATION_LOOK_SECONDS, evaluation.look),
@@ -296,6 +337,10 @@ class Maintenance:
     def stop(self) -> None:
         """End what goes on in a process of its own."""
         self._nightly.stop()
+
+    def _aside(self, name: str, do: Callable[[], object]) -> Callable[[], object]:
+        """Return a chore that waits for an object store as one that does so in a thread."""
+        return do if self._context.object_store is None else Aside(name, do)
 
     def _spare_the_disk(self) -> None:
         """While the disk is short of room, switch off the embedded broker's file and pause the stages that fill it.
@@ -323,10 +368,10 @@ class Maintenance:
             return
         if pause:
             for stage in STAGES_THAT_FILL_THE_DISK:
-                ledger.pause(stage, DISK_SHORT)
+                ledger.pause(stage, self._disk_short)
         else:
             for paused in ledger.paused():
-                if paused.why == DISK_SHORT:
+                if paused.why == self._disk_short:
                     ledger.resume(paused.stage)
         self._stages_are_paused = pause
 

@@ -1,6 +1,6 @@
 """Ends a worker process, whatever its threads are doing, and releases the claims of processes that will not finish.
 
-1. SIGTERM, SIGINT or SIGHUP: *drain*. No further message is taken, running events may finish for `DRAIN_SECONDS`.
+1. SIGTERM, SIGINT or SIGHUP: *drain*. No further message is taken, running events may finish for `pools.stop_seconds`.
 2. A second one, or SIGQUIT: *stop*, at once.
 3. SIGUSR1: *retire*. As a drain, but running events may take as long as any event may.
 4. An event held for longer than one may take: drain, then stop, because the thread that hangs cannot be ended alone.
@@ -34,20 +34,14 @@ from sluice.workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-DRAIN_SECONDS = 3.0
-"""Seconds that running events may take to finish once a process is to end. No event holds more than about a second of
-work; longer ones, such as a page that answers slowly, are repeated, as after any other interruption."""
+IDLE_SECONDS = 3.0
+"""Seconds that Celery gets to end by itself once nothing is in hand: it may wait for children that never answer."""
 STOP_SECONDS = 5.0
 """Seconds for releasing the claims and sending the last spans."""
 HUNG, DEAF = 70, 69
 """Exit codes of a process that ends itself because an event hangs, or because it takes nothing more from its queue."""
 _LOOK_SECONDS = 0.1
 _MOST_STACK_CHARACTERS = 16_384
-
-
-def drain_seconds(settings: Settings) -> float:
-    """Return how long running events may take to finish: no longer than their lease."""
-    return min(DRAIN_SECONDS, settings.delivery.lease_seconds)
 
 
 def _never() -> bool:
@@ -126,9 +120,12 @@ class Shutdown:
             threading.Thread(target=self._wait_and_stop, name="ending", daemon=True).start()
 
     def _wait_and_stop(self) -> None:
+        busy_at = time.monotonic()
         while True:
             code, is_over, by = self._end
-            if time.monotonic() >= by or is_over():
+            now = time.monotonic()
+            busy_at = now if self._in_hand() else busy_at
+            if now >= by or is_over() or now - busy_at >= IDLE_SECONDS:
                 return self.stop(code)
             time.sleep(_LOOK_SECONDS)
 

@@ -104,7 +104,7 @@ class WebhookSender:
 
     async def _send_all(self, claims: Sequence[ClaimedDelivery]) -> None:
         """Send these, and what becomes due meanwhile, until nothing is in hand."""
-        sealer = Sealer(secret_of(self._context.settings.data_dir))
+        sealer = Sealer(secret_of(self._context.settings))
         tasks: set[asyncio.Task[None]] = set()
         async with _client(self._context.egress.url_for("webhook")) as client:
             while claims or tasks:

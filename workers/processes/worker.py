@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import secrets
 import signal
 import socket
+import sys
+import threading
 import time
 import warnings
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -33,9 +36,11 @@ from sluice.workers.broker.keys import HANDLE_TASK, PRESENCE_TTL_SECONDS
 from sluice.workers.broker.transport import BROKER_ERRORS, Transport
 from sluice.workers.handlers import HANDLERS
 from sluice.workers.processes import background, kernel
+from sluice.workers.processes.shutdown import DEAF
 from sluice.workers.processes.worker_process import WorkerProcess
 from sluice.workers.runtime.observers import begin_series
 from sluice.workers.settings import Settings
+from sluice.workers.wiring.index_owner import LOOK_SECONDS, PULL_SECONDS, TURN_LOCK
 from sluice.workers.wiring.inject import build
 
 log = structlog.get_logger(__name__)
@@ -57,8 +62,12 @@ def run_worker(settings: Settings, name: str) -> None:
     if not {"gate", "query"} & set(stages):
         os.nice(NICENESS)
     kernel.give_signs_of_life()
+    # A container's first process ignores what it does not handle, and a standby of the index waits here for long.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     configure_logs(f"sluice-{name}", settings.telemetry)
-    process = WorkerProcess(settings, stages, kernel.worker_name(name, os.getpid()))
+    own_name = kernel.child_name(kernel.worker_name(name, os.getpid()), secrets.token_hex(2))
+    process = WorkerProcess(settings, stages, own_name)
+    metrics.serve_metrics(settings.telemetry.metrics_address, is_ready=lambda: process.takes_work)
     app = make_app(settings, worker=process.name)
 
     @app.task(name=HANDLE_TASK, acks_late=True, shared=False, bind=True)  # type: ignore[untyped-decorator]
@@ -74,26 +83,31 @@ def run_worker(settings: Settings, name: str) -> None:
             worker_proc_alive_timeout=CHILD_START_SECONDS,
         )
     _connect_signals(process, prefork=kind == "prefork")
-    turn = IndexTurn(settings) if "index" in stages else None
+    turn = IndexTurn(process) if "index" in stages else None
     if len(stages) > 1:
         share_queues(app, sizes, process.consumed, turn)
     else:
         process.consumed.update(stages)
         if turn:
-            turn.wait()
+            process.is_ready = True  # to take over
+            with _ended_early(process):
+                turn.wait()
+            process.is_ready = False
+            turn.on_lost = lambda: process.ending.stop(DEAF)  # started again, it stands by
     # Celery warns of root for the sake of pickle, which is not accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
-    worker = app.Worker(
-        queues=[stages[0]],
-        pool=kind,
-        concurrency=1 if kind == "solo" else sum(sizes.values()),
-        hostname=f"{process.name}@{socket.gethostname()}",
-        without_gossip=True,
-        without_mingle=True,
-        without_heartbeat=True,
-        loglevel="WARNING",
-        quiet=True,
-    )
+    with _ended_early(process):
+        worker = app.Worker(
+            queues=[stages[0]],
+            pool=kind,
+            concurrency=1 if kind == "solo" else sum(sizes.values()),
+            hostname=f"{process.name}@{socket.gethostname()}",
+            without_gossip=True,
+            without_mingle=True,
+            without_heartbeat=True,
+            loglevel="WARNING",
+            quiet=True,
+        )
     worker.install_platform_tweaks = lambda _: process.ending.listen()  # instead of Celery's own handlers
     worker.start()
     if turn:
@@ -103,6 +117,16 @@ def run_worker(settings: Settings, name: str) -> None:
             transport.say_gone(stage, process.name)
     if worker.exitcode:
         raise SystemExit(worker.exitcode)
+
+
+@contextmanager
+def _ended_early(process: WorkerProcess) -> Iterator[None]:
+    """Close what was opened if a signal ends the process before it listens to them: others take its place at once."""
+    try:
+        yield
+    except SystemExit:
+        process.end()
+        raise
 
 
 def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
@@ -145,6 +169,9 @@ def _warm(process: WorkerProcess) -> None:
     process.serve(background.keep_queues_tidy, "tidy")
     process.serve(background.stop_cancelled_work, "cancellations")
     graph = process.settings.graph
+    if process.settings.object_store.url is not None and READERS & set(process.stages):
+        pull = partial(process.context.index_puller.look, folds="query" in process.stages)
+        process.repeat(PULL_SECONDS, pull, "pull")
     if {"embed", "query"} & set(process.stages):
         _load_embedder(process)
         process.repeat(background.EMBEDDER_LOOK_SECONDS, partial(background.look_at_embedder, process), "embedder")
@@ -197,48 +224,72 @@ def _load_embedder(process: WorkerProcess) -> None:
 
 
 def _come_forward(process: WorkerProcess) -> None:
-    """Serve metrics and give signs of life, in the parent of a prefork pool."""
+    """Give signs of life, in the parent of a prefork pool."""
     settings = process.settings
     for stage in process.stages:
         begin_series(stage, settings)
-    if settings.telemetry.metrics_address:
-        metrics.serve_metrics(settings.telemetry.metrics_address)
     transport = Transport(settings)
     process.repeat(PRESENCE_TTL_SECONDS / 3, partial(background.announce_presence, process, transport), "presence")
     process.serve(partial(background.watch_itself, transport), "watch")
+    process.is_ready = True
     log.info("worker_ready", stages=process.stages, worker=process.name)
 
 
+READERS = {"gate", "query", "embed", "graph"}
+"""Stages that read corpora: on their machines generations are pulled."""
 STANDBY_SECONDS = 0.5
 """Seconds between two tries of a process to become the one that indexes."""
 
 
 class IndexTurn:
-    """The right to index in a data directory, which one process holds for as long as it lives."""
+    """The right to index, of one process of a data directory for as long as it lives; and where machines share their
+    data, of the one that owns the index (`wiring.index_owner`): a thread takes that, and takes over first."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, process: WorkerProcess) -> None:
+        settings = process.settings
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = settings.data_dir / "index-worker.lock"
-        self._lock = FileLock(path, poll_interval=STANDBY_SECONDS, thread_local=False)
+        self._lock = FileLock(settings.data_dir / TURN_LOCK, thread_local=False)
         self._waits = False
+        self._process = process
+        self._is_shared = settings.object_store.url is not None
+        self.on_lost: Callable[[], object] = lambda: None
+        """Called when another machine may have become the owner."""
+        if self._is_shared:
+            process.context.index_owner.waits_for_turn = True
+            process.serve(self._keep, "index-turn")
 
-    def take(self, *, timeout_seconds: float = 0.0) -> bool:
-        """Return whether it is this process's turn; logs the first time that it is not."""
-        try:
-            self._lock.acquire(timeout=timeout_seconds)
-        except Timeout:
-            if not self._waits:
-                log.info("standing_by", stage="index")
-            self._waits = True
-        return self._lock.is_locked
+    def take(self) -> bool:
+        """Return whether it is this process's turn now; logs the first time that it is not."""
+        if not self._lock.is_locked:
+            with suppress(Timeout):
+                self._lock.acquire(timeout=0)
+        is_mine = self._lock.is_locked and (not self._is_shared or self._process.context.index_owner.is_ready)
+        if not is_mine and not self._waits:
+            log.info("standing_by", stage="index")
+        self._waits = not is_mine
+        return is_mine
 
     def wait(self) -> None:
         """Wait until it is this process's turn."""
-        self.take() or self.take(timeout_seconds=-1)
+        while not self.take():
+            time.sleep(STANDBY_SECONDS)
 
     def end(self) -> None:
         """Release the turn to another process."""
         self._lock.release(force=True)
+
+    def _keep(self, process: WorkerProcess, stopping: threading.Event) -> None:
+        """Become the owner of the index when nobody else is; pull meanwhile what it publishes."""
+        context, was_mine = process.context, False
+        while not stopping.wait(LOOK_SECONDS):
+            if was_mine and not context.index_owner.is_ready:
+                was_mine = False
+                self.on_lost()
+            if self._lock.is_locked and context.index_owner.fence is None:
+                context.writers.close_wanted(every=True)
+                if not context.index_owner.take():
+                    context.index_puller.look(stands_by=True)
+            was_mine = context.index_owner.is_ready
 
 
 def share_queues(app: Celery, sizes: Mapping[Queue, int], consumed: set[Queue], turn: IndexTurn | None) -> None:
@@ -257,6 +308,7 @@ def share_queues(app: Celery, sizes: Mapping[Queue, int], consumed: set[Queue], 
 
         def start(self, consumer: Any) -> None:
             self._channels: list[Any] = []
+            self._index_channel: Any = None
             consumer.connection.default_channel.basic_qos(0, sizes[first], False)
             consumed.clear()
             for stage in sizes:
@@ -267,8 +319,18 @@ def share_queues(app: Celery, sizes: Mapping[Queue, int], consumed: set[Queue], 
                 return
             if stage != "index" or turn is None or turn.take():
                 self._begin(stage, consumer)
+            if stage == "index" and turn is not None:
+                consumer.timer.call_after(STANDBY_SECONDS, self._look_at_turn, (consumer,))
+
+        def _look_at_turn(self, consumer: Any) -> None:
+            if "index" in consumed and turn is not None and not turn.take():
+                consumed.discard("index")
+                with suppress(*BROKER_ERRORS):
+                    self._index_channel.close()
+            if "index" in consumed:
+                consumer.timer.call_after(STANDBY_SECONDS, self._look_at_turn, (consumer,))
             else:
-                consumer.timer.call_after(STANDBY_SECONDS, self._begin_in_turn, (stage, consumer))
+                self._begin_in_turn("index", consumer)
 
         def _begin(self, stage: Queue, consumer: Any) -> None:
             consumed.add(stage)
@@ -276,6 +338,8 @@ def share_queues(app: Celery, sizes: Mapping[Queue, int], consumed: set[Queue], 
                 return
             channel = consumer.connection.channel()
             self._channels.append(channel)
+            if stage == "index":
+                self._index_channel = channel
             channel.basic_qos(0, sizes[stage], False)
             queue = consumer.app.amqp.queues[stage]
             taking = consumer.app.amqp.TaskConsumer(channel, [queue], on_decode_error=consumer.on_decode_error)

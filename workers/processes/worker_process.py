@@ -24,8 +24,9 @@ from sluice.otel.start import start as start_telemetry
 from sluice.workers.broker.celery_app import POOLS, group_name, pool_size
 from sluice.workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest
 from sluice.workers.context import Context
+from sluice.workers.handlers import append_again
 from sluice.workers.processes.kernel import belongs_to, child_name
-from sluice.workers.processes.shutdown import Shutdown, drain_seconds, hand_back
+from sluice.workers.processes.shutdown import Shutdown, hand_back
 from sluice.workers.runtime.claims import Heartbeat, Isolation
 from sluice.workers.settings import Settings
 from sluice.workers.steps.retrieve import DirectReads
@@ -52,6 +53,8 @@ class WorkerProcess:
     the monotonic clock."""
     consumed: set[Queue] = field(default_factory=set)
     """Stages whose wake-ups are taken: all, except index while another process of the data directory indexes."""
+    is_ready: bool = False
+    """Whether it has come as far as to take wake-ups, or to stand by."""
     _owner: int = 0
     _workers: dict[Queue, StageWorker] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -80,7 +83,9 @@ class WorkerProcess:
                 data_dir=self.settings.data_dir,
                 instance=self.settings.instance,
             )
-            context, delivery = Context(self.settings), self.settings.delivery
+            threads = [pool_size(self.settings, stage) for stage in self.stages if POOLS[stage] == "threads"]
+            context, delivery = Context(self.settings, threads=sum(threads)), self.settings.delivery
+            context.append_again = append_again
             heartbeat = Heartbeat(
                 context.ledger,
                 delivery.lease_seconds,
@@ -132,6 +137,9 @@ class WorkerProcess:
         if self.ending.has_begun:
             raise Reject("the worker is ending", requeue=True)
         stage = next(one for one in self.stages if routing_key.startswith(f"{one}."))
+        if stage == "index" and not self.context.index_owner.is_ready and self.context.index_owner.waits_for_turn:
+            time.sleep(0.2)
+            raise Reject("another machine owns the index", requeue=True)
         thread = threading.get_ident()
         self.in_use[thread] = stage, time.monotonic()
         try:
@@ -146,6 +154,11 @@ class WorkerProcess:
         thread = threading.get_ident()
         self.in_use[thread] = self.in_use[thread][0], time.monotonic()
         return not self.ending.has_begun
+
+    @property
+    def takes_work(self) -> bool:
+        """Whether this process takes wake-ups, or stands by to take them, and is not about to end."""
+        return self.is_ready and not self.ending.has_begun
 
     @property
     def is_parent(self) -> bool:
@@ -165,7 +178,7 @@ class WorkerProcess:
         flush()
 
     def _own_shutdown(self) -> Shutdown:
-        return Shutdown(drain_seconds(self.settings), _take_no_more, lambda: self.in_hand, self.hand_back)
+        return Shutdown(self.settings.pools.stop_seconds, _take_no_more, lambda: self.in_hand, self.hand_back)
 
     def read(self, request: ReadRequest) -> None:
         """Answer one direct query."""

@@ -1,4 +1,5 @@
 """Stores bodies too large for a message, once each, under the hash of their content (zstd files in two-level folders).
+Several machines share those of `workers.runtime.shared_blobs`, which keep the same promises.
 
 Promises: a `BlobRef` that `put` returned is on disk, whole, and survives a power cut; `get` returns exactly those bytes
 or raises. Any number of threads and processes may put the same body at once. A body that is put again counts as new:
@@ -9,8 +10,9 @@ ledger's references. *Sweep*: walk over the blobs and remove those that are unma
 period before the cycle began. Promises: a blob stays while an event, a parked or past dead letter or a known page
 refers to it. An event is recorded within minutes of its blobs, and an event that takes over the reference of an earlier
 one is recorded while that one exists: so nothing refers to a blob that is that old and unmarked, and nothing will refer
-to it without putting it again. The marks are a Bloom filter (Bloom, 1970): 4 MB, which for two million references keeps
-one unreferenced blob in 500 until the next cycle, and never loses a referenced one.
+to it without putting it again. In an object store one machine collects at a time, by a lease in the ledger. The marks
+are a Bloom filter (Bloom, 1970): 4 MB, which for two million references keeps one unreferenced blob in 500 until the
+next cycle, and never loses a referenced one.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import secrets
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -52,10 +55,15 @@ class KeptBlob(NamedTuple):
     sha256: str
     file_bytes: int
     put_at: float
+    is_set_aside: bool = False
+    """Whether it was found unused, and waits for its removal."""
 
 
 class BlobStore:
     """Content-addressed files under `root`."""
+
+    is_shared = False
+    """Whether other machines put and remove here too."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -63,10 +71,10 @@ class BlobStore:
     def put(self, data: bytes) -> BlobRef:
         """Store `data` and return its reference."""
         ref = BlobRef(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
-        path = self._path(ref)
+        path = self._path(ref.sha256)
         if not self._touch(path):
             make_folder(path.parent)
-            replace_file(path, zstandard.ZstdCompressor(level=_LEVEL).compress(data), 0o600)
+            replace_file(path, pack(data), 0o600)
         return ref
 
     def get(self, ref: BlobRef) -> bytes:
@@ -76,33 +84,32 @@ class BlobStore:
             NotFound: no such blob is stored here.
             Corrupted: the file does not have the size or the hash of `ref`.
         """
+        return checked(self.packed(ref.sha256), ref)
+
+    def packed(self, sha256: str) -> bytes:
+        """Return a blob as it is stored, unchecked. Raises `NotFound` if no such blob is stored here."""
         try:
-            packed = self._path(ref).read_bytes()
+            return self._path(sha256).read_bytes()
         except FileNotFoundError as error:
-            raise NotFound(f"no blob {ref.sha256}") from error
-        data = _unpack(packed, ref)
-        if hashlib.sha256(data).hexdigest() != ref.sha256:
-            raise Corrupted(f"blob {ref.sha256} does not match its hash")
-        return data
+            raise NotFound(f"no blob {sha256}") from error
+
+    def packed_among(self, hashes: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the blobs that are stored here among `hashes`, each with its hash, unchecked."""
+        for sha256 in hashes:
+            with suppress(NotFound):
+                yield sha256, self.packed(sha256)
 
     def named(self, sha256: str) -> bytes:
         """Return the bytes whose hash is `sha256`, for a caller that does not know their size.
 
         Raises `NotFound` if no such blob is stored here, and `Corrupted` if the file does not have that hash.
         """
-        path = self._path(BlobRef(sha256=sha256, size_bytes=0))
-        if not path.is_file():
-            raise NotFound(f"no blob {sha256}")
-        size_bytes = zstandard.frame_content_size(path.read_bytes())
+        size_bytes = zstandard.frame_content_size(self.packed(sha256))
         return self.get(BlobRef(sha256=sha256, size_bytes=max(0, size_bytes)))
 
     def has(self, sha256: str) -> bool:
         """Return whether a blob with that hash is stored here."""
-        return self.path_of(sha256).is_file()
-
-    def path_of(self, sha256: str) -> Path:
-        """Return the path of the blob with that hash, stored or not."""
-        return self._path(BlobRef(sha256=sha256, size_bytes=0))
+        return self._path(sha256).is_file()
 
     def kept(self) -> Iterator[KeptBlob]:
         """Yield every blob, in the order of the file system."""
@@ -111,17 +118,29 @@ class BlobStore:
                 facts = path.stat()
                 yield KeptBlob(path.name.removesuffix(_SUFFIX), facts.st_size, facts.st_mtime)
 
-    def remove_unused(self, sha256: str, since: float) -> bool:
-        """Remove a blob that was not put since that moment (seconds since the epoch); return whether it was removed."""
-        path = self._path(BlobRef(sha256=sha256, size_bytes=0))
+    def remove_unused(self, sha256: str, since: float | None = None) -> bool:
+        """Remove a blob that was not put since that moment (seconds since the epoch, of the store's clock), or however
+        recently it was put; return whether it was removed."""
+        path = self._path(sha256)
         with self._lock(fcntl.LOCK_EX):
             try:
-                if path.stat().st_mtime >= since:
+                if since is not None and path.stat().st_mtime >= since:
                     return False
                 path.unlink()
             except FileNotFoundError:
                 return False
             return True
+
+    def remove_each(self, blobs: Sequence[KeptBlob], since: float) -> Sequence[bool]:
+        """Remove those that were not put since that moment; return for each whether it was removed."""
+        return [self.remove_unused(one.sha256, since) for one in blobs]
+
+    def put_back(self, sha256: str) -> None:
+        """Keep a blob that was set aside: something refers to it."""
+
+    def now(self) -> float | None:
+        """Return the time by the clock that `put_at` is of; None where that is this machine's."""
+        return None
 
     def _touch(self, path: Path) -> bool:
         """Mark an existing blob as put now; return whether it exists."""
@@ -142,8 +161,26 @@ class BlobStore:
         finally:
             os.close(descriptor)
 
-    def _path(self, ref: BlobRef) -> Path:
-        return self._root / ref.sha256[:2] / ref.sha256[2:4] / f"{ref.sha256}{_SUFFIX}"
+    def _path(self, sha256: str) -> Path:
+        return self._root / blob_path(sha256)
+
+
+def blob_path(sha256: str) -> str:
+    """Return the path of a blob below the folder of all, in the local form and in backups."""
+    return f"{sha256[:2]}/{sha256[2:4]}/{sha256}{_SUFFIX}"
+
+
+def pack(data: bytes) -> bytes:
+    """Return a body as it is stored."""
+    return zstandard.ZstdCompressor(level=_LEVEL).compress(data)
+
+
+def checked(packed: bytes, ref: BlobRef) -> bytes:
+    """Return the body of a stored blob. Raises `Corrupted` if it does not have the size or the hash of `ref`."""
+    data = _unpack(packed, ref)
+    if hashlib.sha256(data).hexdigest() != ref.sha256:
+        raise Corrupted(f"blob {ref.sha256} does not match its hash")
+    return data
 
 
 def _unpack(packed: bytes, ref: BlobRef) -> bytes:
@@ -177,20 +214,31 @@ class TransientPages:
 
     def of_crawl(self, run_id: str, crawl_id: str) -> BlobStore:
         """Return the store of the page that the run's event `crawl_id` has fetched."""
-        return BlobStore(self._root / f"{run_id}{_BETWEEN}{crawl_id}")
+        return BlobStore(self._root / self.name_of(run_id, crawl_id))
+
+    @staticmethod
+    def name_of(run_id: str, crawl_id: str) -> str:
+        """Return the name of the folder of a crawl's page."""
+        return f"{run_id}{_BETWEEN}{crawl_id}"
 
     def remove_read(self, ledger: Ledger) -> int:
         """Remove bodies that nobody will read; count their crawls. Raises `Unavailable` if the ledger is away."""
-        by_run: defaultdict[str, dict[str, Path]] = defaultdict(dict)
-        for folder in self._root.iterdir() if self._root.is_dir() else ():
-            run_id, _, crawl_id = folder.name.partition(_BETWEEN)
-            by_run[run_id][crawl_id] = folder
+        by_run: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for name in self._names():
+            run_id, _, crawl_id = name.partition(_BETWEEN)
+            by_run[run_id][crawl_id] = name
         removed = 0
-        for run_id, folders in by_run.items():
-            for crawl_id in folders.keys() - ledger.unread_crawls(run_id):
-                shutil.rmtree(folders[crawl_id], ignore_errors=True)  # another process may be removing it
+        for run_id, names in by_run.items():
+            for crawl_id in names.keys() - ledger.unread_crawls(run_id):
+                self._remove(names[crawl_id])
                 removed += 1
         return removed
+
+    def _names(self) -> Sequence[str]:
+        return os.listdir(self._root) if self._root.is_dir() else ()
+
+    def _remove(self, name: str) -> None:
+        shutil.rmtree(self._root / name, ignore_errors=True)  # another process may be removing it
 
 
 GRACE_SECONDS = 86_400.0
@@ -202,6 +250,8 @@ ROWS_PER_TICK = 500
 """Rows of the ledger read at a time: some ten milliseconds."""
 BLOBS_PER_TICK = 2_000
 """Blobs examined at a time: some ten milliseconds."""
+LEASE_SECONDS = 900.0
+"""Longest that one step of a collection in an object store may take, with every request tried again."""
 _FILTER_BITS = 1 << 25
 
 
@@ -240,10 +290,12 @@ class Marks:
 
 
 class BlobCollector:
-    """The cycles of one process, one `tick` after the other. Two processes may collect at once without harm."""
+    """The cycles of one process, one `tick` after the other. Two processes may collect the files of one machine at once
+    without harm; an object store is collected by the process that holds the lease."""
 
     def __init__(self, blobs: BlobStore, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
         self._blobs, self._ledger, self._clock = blobs, ledger, clock
+        self._holder = secrets.token_hex(8)
         self._next_cycle_at = 0.0
         self._cycle: Iterator[Collection] | None = None
 
@@ -263,6 +315,9 @@ class BlobCollector:
             return
         if self._ledger.is_backed_up_now():
             return
+        if not self._leases(LEASE_SECONDS):
+            self._cycle = None
+            return
         if self._cycle is None:
             self._next_cycle_at = self._clock() + CYCLE_SECONDS
             self._cycle = self._steps(remove=True)
@@ -273,15 +328,20 @@ class BlobCollector:
             raise
         if found is None:
             self._cycle = None
+            self._leases(CYCLE_SECONDS)
 
     def measure(self) -> Collection:
         """Return what a cycle would find now. Reads all of the ledger and the blobs, and removes nothing."""
         *_, found = self._steps(remove=False)
         return found
 
+    def _leases(self, seconds: float) -> bool:
+        return not self._blobs.is_shared or self._ledger.lease("blobs", self._holder, seconds)
+
     def _steps(self, *, remove: bool) -> Iterator[Collection]:
         """Run the cycle, one bounded step per iteration; yield the totals so far."""
-        found, marks, before = Collection(), Marks(), self._clock() - GRACE_SECONDS
+        found, marks, now = Collection(), Marks(), self._blobs.now()
+        before = (self._clock() if now is None else now) - GRACE_SECONDS
         place: Place | None = Place()
         while place is not None:
             hashes, place = self._ledger.blob_references(place, ROWS_PER_TICK)
@@ -290,19 +350,29 @@ class BlobCollector:
             yield found
         kept = self._blobs.kept()
         while some := list(islice(kept, BLOBS_PER_TICK)):
-            for blob in some:
-                self._judge(blob, marks, before, found, remove=remove)
+            self._judge(some, marks, before, found, remove=remove)
             yield found
         if remove and found.collectable:
             log.info("blobs_collected", blobs=found.collectable, file_bytes=found.collectable_bytes)
 
-    def _judge(self, blob: KeptBlob, marks: Marks, before: float, found: Collection, *, remove: bool) -> None:
-        if blob.sha256 in marks:
-            found.referenced += 1
-            found.referenced_bytes += blob.file_bytes
-        elif blob.put_at >= before or (remove and not self._blobs.remove_unused(blob.sha256, before)):
-            found.young += 1
-            found.young_bytes += blob.file_bytes
-        else:
-            found.collectable += 1
-            found.collectable_bytes += blob.file_bytes
+    def _judge(
+        self, blobs: Sequence[KeptBlob], marks: Marks, before: float, found: Collection, *, remove: bool
+    ) -> None:
+        old = list[KeptBlob]()
+        for blob in blobs:
+            if blob.sha256 in marks:
+                found.referenced += 1
+                found.referenced_bytes += blob.file_bytes
+                if remove and blob.is_set_aside:
+                    self._blobs.put_back(blob.sha256)
+            elif blob.put_at < before:
+                old.append(blob)
+            else:
+                found.young += 1
+                found.young_bytes += blob.file_bytes
+        removed = self._blobs.remove_each(old, before) if remove else [True] * len(old)
+        for blob, is_gone in zip(old, removed, strict=True):
+            found.collectable += is_gone
+            found.collectable_bytes += is_gone * blob.file_bytes
+            found.young += not is_gone
+            found.young_bytes += (not is_gone) * blob.file_bytes

@@ -1,8 +1,9 @@
-"""Claims on events in hand: their leases are kept alive, suspects run alone, and a stage that fails is paused.
+"""Claims on events in hand: the process says that it lives, suspects run alone, and a stage that fails is paused.
 
-One thread per process extends the leases, however many events it handles. A claim that another worker took over is not
-extended; the ledger will fence its `settle`, and work that calls `check_cancelled` on its way stops there. A claim held
-for longer than an event may take is not extended either: a handler that hangs then loses it, and its run can go on.
+One thread per process beats, in one transaction for all events in hand, which tells too which claims still stand. The
+ledger will fence the `settle` of one that another worker took over, and work that calls `check_cancelled` on its way
+stops there. A claim held for longer than an event may take is given up: a handler that hangs loses it, and its run can
+go on. A worker with nothing in hand does not beat.
 
 Suspects run alone in a process, everything else together: an event on which a worker died may kill this one too. Events
 that ran beside it would die with it, become suspects, and share its fate the next time. So it waits until
@@ -16,6 +17,7 @@ refusal is an answer.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +35,8 @@ from sluice.ledger.ledger import Claim, Ledger
 log = structlog.get_logger(__name__)
 
 BEATS_PER_LEASE = 3
+FRESH_INTERVALS = 1.5
+"""Intervals between beats after which a worker beats itself before it claims: the thread's next one is in time then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ def _lost_hold() -> Hold | None:
 
 
 class Heartbeat:
-    """Extends every registered claim three times per lease, for at most `longest_seconds`.
+    """Beats for one worker, three times per lease, while it has claims in hand, each for `longest_seconds` at most.
 
     Calls `on_overdue` with a claim that was held for longer. The thread starts with the first claim.
     """
@@ -79,9 +83,16 @@ class Heartbeat:
         self._ledger, self._lease_seconds, self._longest_seconds = ledger, lease_seconds, longest_seconds
         self._on_overdue = on_overdue
         self._holds: dict[tuple[str, int], Hold] = {}
-        self._lock = threading.Lock()
+        self._beaten_at = -math.inf
+        self._lock, self._beating = threading.Lock(), threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
+
+    def ready(self, worker: str) -> None:
+        """Beat, unless the last beat is recent enough to claim after it. Raises `Unavailable` as a claim does."""
+        with self._beating:
+            if time.monotonic() - self._beaten_at > FRESH_INTERVALS * self._lease_seconds / BEATS_PER_LEASE:
+                self._beat(worker)
 
     @contextmanager
     def of(self, claim: Claim) -> Iterator[None]:
@@ -119,31 +130,40 @@ class Heartbeat:
     def _start(self) -> None:
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+                self._thread = threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True)
                 self._thread.start()
 
-    def _beat(self) -> None:
+    def _keep_beating(self) -> None:
         while not self._stopped.wait(self._lease_seconds / BEATS_PER_LEASE):
             with self._lock:
                 holds = list(self._holds.values())
             for hold in holds:
-                if time.monotonic() < hold.until:
-                    self._extend(hold)
-                else:
+                if time.monotonic() >= hold.until:
                     self._give_up(hold)
+            if not holds:
+                continue
+            try:
+                with self._beating:
+                    standing = self._beat(holds[0].claim.worker)
+            except errors.Unavailable as error:
+                log.warning("heartbeat_failed", error=repr(error))
+            except Exception as error:  # this one thread must outlive any failure
+                log.error("heartbeat_failed", error=repr(error), exc_info=error)
+            else:
+                for hold in holds:
+                    if (hold.claim.event.id, hold.claim.epoch) not in standing:
+                        self._lose(hold)
 
-    def _extend(self, hold: Hold) -> None:
-        claim = hold.claim
-        try:
-            self._ledger.heartbeat(claim, self._lease_seconds)
-        except errors.Fenced:
-            log.warning("claim_lost", event_id=claim.event.id, epoch=claim.epoch)
+    def _beat(self, worker: str) -> frozenset[tuple[str, int]]:
+        began = time.monotonic()
+        standing = self._ledger.beat(worker, self._lease_seconds)
+        self._beaten_at = began
+        return standing
+
+    def _lose(self, hold: Hold) -> None:
+        if self._forget(hold):  # else it has just been settled
+            log.warning("claim_lost", event_id=hold.claim.event.id, epoch=hold.claim.epoch)
             hold.lost.set()
-            self._forget(hold)
-        except errors.Unavailable as error:
-            log.warning("heartbeat_failed", event_id=claim.event.id, error=repr(error))
-        except Exception as error:  # this one thread must outlive any failure of a single claim
-            log.error("heartbeat_failed", event_id=claim.event.id, error=repr(error), exc_info=error)
 
     def _give_up(self, hold: Hold) -> None:
         claim = hold.claim
@@ -153,9 +173,9 @@ class Heartbeat:
         if self._on_overdue:
             self._on_overdue(claim)
 
-    def _forget(self, hold: Hold) -> None:
+    def _forget(self, hold: Hold) -> bool:
         with self._lock:
-            self._holds.pop((hold.claim.event.id, hold.claim.epoch), None)
+            return self._holds.pop((hold.claim.event.id, hold.claim.epoch), None) is not None
 
 
 class Isolation:

@@ -191,9 +191,16 @@ class LocalKey:
         return secrets.compare_digest(known.encode(), key.encode())
 
 
-def secret_of(data_dir: Path) -> bytes:
-    """Return the instance's secret, which is made once."""
-    file = data_dir / SIGNING_FILE
+def secret_of(settings: Settings) -> bytes:
+    """Return the instance's secret: `signing_key`, or a file of the data directory, which is made once. Raises
+    `InvalidSetting` where machines share an object store and none is set, as each would make its own."""
+    if settings.signing_key is not None:
+        return bytes.fromhex(settings.signing_key.get_secret_value())
+    if settings.object_store.url:
+        problem = "is not set: each machine would refuse the sign-ins, cursors and webhooks of the others"
+        remedy = "64 hexadecimal digits in a file SLUICE_SIGNING_KEY of secrets on each: openssl rand -hex 32"
+        raise InvalidSetting("signing_key", problem, remedy)
+    file = settings.data_dir / SIGNING_FILE
     with suppress(FileNotFoundError):
         return file.read_bytes()
     replace_file(file, secrets.token_bytes(32), 0o600)

@@ -30,13 +30,12 @@ from sluice.contracts.ingest import DocumentAmended, ForgetDirected
 from sluice.contracts.operations import corpora as shown
 from sluice.contracts.operations.forget import Selection
 from sluice.contracts.operations.quarantine import QuarantineFilter
-from sluice.contracts.operations.transfer import ARTEFACTS, UPLOADED, Artefact, ExportDirected, ImportDirected
+from sluice.contracts.operations.transfer import UPLOADED, Artefact, ExportDirected, ImportDirected
 from sluice.contracts.trust import Verdict
 from sluice.index.folder import CorpusLayout
-from sluice.index.generations.publish import GenerationInfo, list_generation_names, list_generations
-from sluice.index.generations.publish import rollback as roll_back_to
+from sluice.index.generations.publish import GenerationInfo
 from sluice.index.generations.publish import verify as verify_generation
-from sluice.index.local.build_alias import read_last_offset
+from sluice.index.journal.journal import read_last_offset
 from sluice.index.search.filters import Matches, matcher, score
 from sluice.index.search.passages import JoinedText
 from sluice.ledger.corpora import CorpusEntry
@@ -53,7 +52,7 @@ from sluice.workers.service.documents import shown as shown_text
 from sluice.workers.service.freshness import files_of, recheck
 from sluice.workers.service.graphs import GraphDesk
 from sluice.workers.service.service import Service, require_documents_corpus
-from sluice.workers.transfer import artefact_path, check_hashes, keep, read_manifest
+from sluice.workers.transfer import check_hashes, read_manifest
 from sluice.workers.wiring.corpora import FIRST_CORPUS, Reader, policy_of
 from sluice.workers.wiring.graphs import is_graphed
 
@@ -128,13 +127,13 @@ class CorpusDesk:
         """Return what is behind a corpus's figures: its generations, lags, ages of documents, and what is held back."""
         self.require(name, caller)
         context, layout = self._context, CorpusLayout(self._context.settings.index_root, name)
-        reader, end = context.readers.reader(name), read_last_offset(layout)
+        reader, end = context.readers.reader(name), max(read_last_offset(layout), context.truth.reached(name))
         ages, looked_at = self._ages(name, reader)
         job = files_of(context, name).last
         has_graph = is_graphed(name) and context.readers.exists(name)
         return shown.CorpusState(
             corpus=name,
-            generations=tuple(map(_generation, list_generations(context.settings.index_root, name))),
+            generations=tuple(map(_generation, context.readers.generations(name))),
             journal_end=end,
             journal_lag=max(0, end - reader.stats().journal_offset),
             ages=ages,
@@ -164,7 +163,7 @@ class CorpusDesk:
         self._context.ledger.console.record(
             caller.owner, "roll_back", [f"corpus:{name}"], f"{generation} {note}".strip()
         )
-        roll_back_to(self._context.settings.index_root, name, generation)
+        self._context.readers.roll_back(name, generation)
         return self._generation(name, generation)
 
     def recheck(self, name: str, caller: Caller) -> RunAccepted:
@@ -181,12 +180,11 @@ class CorpusDesk:
 
     def _has(self, name: str, generation: str, caller: Caller) -> None:
         self.require(name, caller)
-        if generation not in list_generation_names(CorpusLayout(self._context.settings.index_root, name)):
+        if all(one.name != generation for one in self._context.readers.generations(name)):
             raise NotFound(f"corpus {name!r} has no generation {generation[:100]!r}")
 
     def _generation(self, name: str, generation: str) -> shown.Generation:
-        found = list_generations(self._context.settings.index_root, name)
-        known = next((one for one in found if one.name == generation), None)
+        known = next((one for one in self._context.readers.generations(name) if one.name == generation), None)
         if known is None:
             raise NotFound(f"generation {generation} of corpus {name!r} made way for newer ones meanwhile")
         return _generation(known)
@@ -210,7 +208,7 @@ class CorpusDesk:
         self._context.admission.admit(run, {"index": 1})
         body = ForgetDirected(selection=selection, keep_out=False, operator=caller.owner, note=note)
         told = {"corpus": name, "everything": True, "keep_out": False, "note": note}
-        note_forgotten(self._context.settings.data_dir, "delete_corpus", **told)
+        note_forgotten(self._context, "delete_corpus", **told)
         first = [Entry(self._service.event_of(Next(body), run))]
         accepted = self._service.started(self._context.ledger.forgotten.forget(run, first, [], caller.owner, note))
         while others := [one for one in self._open_runs(name) if one != accepted.run_id]:
@@ -241,7 +239,7 @@ class CorpusDesk:
     def artefact(self, artefact_id: str, caller: Caller) -> Path:
         """Return the file of an artefact. Raises `NotFound` without it, or if it is an export of a corpus that the
         caller may not see."""
-        path = artefact_path(self._context.settings.data_dir, artefact_id)
+        path = self._context.artefacts.path(artefact_id)
         manifest = read_manifest(path)
         if not artefact_id.startswith(UPLOADED) and not caller.may_see(manifest.corpus):
             raise NotFound(f"there is no artefact {artefact_id!r}")
@@ -250,7 +248,7 @@ class CorpusDesk:
     @contextmanager
     def receiving(self) -> Iterator[IO[bytes]]:
         """Yield a file to receive an artefact in; removes what `take_in` does not keep."""
-        folder = self._context.settings.data_dir / ARTEFACTS
+        folder = self._context.artefacts.folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".received-", delete=False) as file:
             try:
@@ -268,7 +266,7 @@ class CorpusDesk:
         except (Corrupted, tarfile.TarError) as error:
             raise InvalidInput("body", f"is no whole export: {error}", "upload it again") from error
         artefact_id, size = f"{UPLOADED}{secrets.token_hex(12)}", received.stat().st_size
-        keep(received, artefact_path(self._context.settings.data_dir, artefact_id))
+        self._context.artefacts.keep(received, artefact_id)
         return Artefact(id=artefact_id, bytes=size, manifest=manifest)
 
     def _open_runs(self, name: str) -> list[str]:

@@ -20,11 +20,10 @@ from sluice.contracts.ingest import IDS_AT_ONCE, DocumentsRemoved, ForgetDirecte
 from sluice.contracts.operations import forget as forgetting
 from sluice.graph.generations.publish import MANIFEST, Generation, open_generation
 from sluice.graph.servers.server import GraphServer
-from sluice.index.folder import CorpusLayout
+from sluice.index.folder import FALLBACK_FOLDER, CorpusLayout
 from sluice.index.generations.publish import list_generation_names, read_current_name
 from sluice.index.journal.records import make_facts
 from sluice.index.local.reader import Found, find_in_generations, find_in_journal
-from sluice.index.remote.object_store import open_store
 from sluice.index.remote.snapshots import list_stored_generations
 from sluice.index.search.filters import selector
 from sluice.ledger.events.outbox import Entry
@@ -35,7 +34,8 @@ from sluice.workers.service.callers import Caller
 from sluice.workers.service.documents import usable_url
 from sluice.workers.service.service import Service
 from sluice.workers.transfer import artefacts_with
-from sluice.workers.wiring.corpora import FALLBACK_FOLDER, CorpusReaders
+from sluice.workers.wiring.corpora import CorpusReaders
+from sluice.workers.wiring.index_owner import Roots
 
 _WEB = ("http://", "https://")
 
@@ -62,7 +62,7 @@ class ForgetDesk:
         self._context.admission.admit(run, {"index": 1})
         body = ForgetDirected(selection=selection, keep_out=request.keep_out, operator=caller.owner, note=request.note)
         entries = [selection.named] if request.keep_out and selection.named else []
-        note_forgotten(self._context.settings.data_dir, "forget", **request.model_dump(mode="json"))
+        note_forgotten(self._context, "forget", **request.model_dump(mode="json"))
         parts = [tuple(removed[first : first + IDS_AT_ONCE]) for first in range(0, len(removed), IDS_AT_ONCE)]
         gone = [DocumentsRemoved(document_ids=part, erase=True, selection=selection) for part in parts]
         first = [Entry(self._service.event_of(Next(one), run)) for one in (body, *gone)]
@@ -94,7 +94,7 @@ class ForgetDesk:
     def keep_out(self, entry: forgetting.NewEntry, caller: Caller) -> Sequence[forgetting.ForgottenEntry]:
         """Put an entry on the corpus's negative list and return the list. Removes nothing from the corpus."""
         caller.may_touch(entry.corpus)
-        note_forgotten(self._context.settings.data_dir, "keep_out", **entry.model_dump(mode="json"))
+        note_forgotten(self._context, "keep_out", **entry.model_dump(mode="json"))
         self._forgotten.add(entry.corpus, [(entry.kind, _usable(entry.kind, entry.value))], caller.owner, entry.note)
         return [one for one in self.entries(caller) if one.corpus == entry.corpus]
 
@@ -107,7 +107,7 @@ class ForgetDesk:
         entry = self._forgotten.one(entry_id)
         if not caller.may_see(entry.corpus):
             raise NotFound(f"no entry {entry_id} on the negative list")
-        note_forgotten(self._context.settings.data_dir, "allow", id=entry_id)
+        note_forgotten(self._context, "allow", id=entry_id)
         self._forgotten.lift(entry_id, caller.owner, note)
         return entry
 
@@ -166,10 +166,10 @@ class _Search:
         leftovers = ledger.erasure.leftovers(*meant).blobs  # raw pages, submissions, batches and vectors
         there = sorted(sha256 for sha256 in leftovers if blobs.has(sha256))
         yield _trace("blobs that events lead to", len(leftovers), there)
-        copies = artefacts_with(self._context.settings.data_dir, self._corpus, self._is_meant)
-        yield _trace("exports and uploads of corpora", 0, (path.stem for path in copies))
-        if self._context.settings.index.object_store_url:
-            yield self._in_object_store(self._context.settings.index.object_store_url)
+        copies = artefacts_with(self._context.artefacts, self._corpus, self._is_meant)
+        yield _trace("exports and uploads of corpora", 0, copies)
+        if self._context.settings.object_store.url:
+            yield self._in_object_store()
         yield from self._in_graph()
         if self._context.graph_server is not None:
             yield self._on_graph_server(self._context.graph_server)
@@ -210,9 +210,9 @@ class _Search:
                 found.update(facts.document_id for facts in _facts_in(content) if self._is_meant(facts))
         return _trace("batches among the blobs", looked_at, sorted(found))
 
-    def _in_object_store(self, url: str) -> forgetting.Trace:
+    def _in_object_store(self) -> forgetting.Trace:
         """Find generations in the store that are not on disk here; those on disk were searched."""
-        store = open_store(url, self._context.settings.object_store)
+        store = Roots(self._context.settings).store(self._layout.root)
         stored, here = list_stored_generations(store, self._corpus), set(list_generation_names(self._layout))
         unknown = [name for name in stored if name not in here]
         detail = "not on disk here, so not looked into; they leave the store with the next push" if unknown else None

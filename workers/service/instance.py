@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import Any
 
 from sluice.contracts.api import Health, HealthCheck
 from sluice.contracts.errors import DiskFull, IdempotencyInProgress, SluiceError
@@ -35,14 +38,19 @@ from sluice.workers.service.runs import Announcements, Runs
 from sluice.workers.service.service import Service
 from sluice.workers.service.uploads import UploadDesk
 from sluice.workers.service.webhooks import WebhookDesk
+from sluice.workers.setting_names import SCALED_HERE
 from sluice.workers.settings import Settings
 from sluice.workers.wiring.graphs import is_graphed
+from sluice.workers.wiring.index_owner import PULL_SECONDS, machine_id
 from sluice.workers.wiring.steering import key_of
 
 __all__ = ["BROKER_ERRORS", "MOST_DAYS", "Instance"]
 
 PUBLISH_PATIENCE_SECONDS = 2.0
 """Longest wait for a broker that hangs. The run is recorded by then; the reconciler publishes it."""
+
+THREADS = 40
+"""Threads in which calls are served: those of anyio."""
 
 
 class Instance:
@@ -51,7 +59,7 @@ class Instance:
     def __init__(self, settings: Settings) -> None:
         """Build every service in the running loop. Raises `InvalidSetting` without a broker, `Conflict` as `Ledger`."""
         self.settings = settings
-        self.context = Context(settings, publish_patience_seconds=PUBLISH_PATIENCE_SECONDS)
+        self.context = Context(settings, publish_patience_seconds=PUBLISH_PATIENCE_SECONDS, threads=THREADS)
         ledger = self.context.ledger
         self.service = Service(self.context)
         self.corpora = CorpusDesk(self.context)
@@ -69,13 +77,16 @@ class Instance:
         self.memory = MemoryDesk(self.context, reads_write=False)
         self.graph = GraphDesk(self.context)
         self.keys = ApiKeys(ledger)
-        self.secret = secret_of(settings.data_dir)
+        self.secret = secret_of(settings)
         self.console = ConsoleSessions(ledger, self.keys, self.secret)
         self.webhooks = WebhookDesk(ledger, settings, self.secret)
         self.query_pool = QueryPool(settings)
         self.rates = RateLimits(settings)
         self.announcements = Announcements(settings)
         self.announcements.start()
+        self._stopping = threading.Event()
+        if settings.object_store.url is not None:
+            threading.Thread(target=self._pull, name="pull", daemon=True).start()
         self._in_hand: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
 
@@ -104,21 +115,32 @@ class Instance:
             _ = self.context.profiles, self.context.crawl_limits, self.context.admission, self.context.embedding
             self.context.transport.ping()
 
+    def _pull(self) -> None:
+        while not self._stopping.wait(PULL_SECONDS):
+            with suppress(SluiceError, OSError):  # the next look tries again, and what did not come is logged
+                self.context.index_puller.look()
+
     async def close(self) -> None:
         """Close every part that was opened."""
+        self._stopping.set()
         await self.announcements.stop()
         await self.query_pool.close()
         await self.rates.close()
         self.context.close()
 
 
+UNSERVED_SECONDS = 180.0
+"""Longest wait of an event for the first worker of its stage, where others scale the pools: they look every half
+minute, and a node may have to start and to fetch the image."""
 NEEDED = ("broker", "ledger", "disk")
 """Parts without which nothing can be asked here."""
 
 
 def check_health(context: Context, parts: Collection[str] = ()) -> Health:
     """Return the state of these parts, or of all. Checks each once, within its own time limit; raises nothing."""
-    checks = {name: _asked(check, context) for name, check in _CHECKS.items() if not parts or name in parts}
+    known = _CHECKS | ({"wake_ups": _wake_ups} if context.settings.wake_up_url else {})
+    known |= {"index": _index} if context.settings.object_store.url else {}
+    checks = {name: _asked(check, context) for name, check in known.items() if not parts or name in parts}
     return Health(ok=all(check.ok for check in checks.values()), version=version("sluice"), checks=checks)
 
 
@@ -131,6 +153,12 @@ def _asked(check: Callable[[Context], HealthCheck], context: Context) -> HealthC
 
 def _broker(context: Context) -> HealthCheck:
     return HealthCheck(ok=True, facts={"round_trip_ms": round(context.transport.ping(), 3)})
+
+
+def _wake_ups(context: Context) -> HealthCheck:
+    """Check RabbitMQ. While it is away questions are answered and requests recorded, so `NEEDED` leaves it out."""
+    context.transport.declare()
+    return HealthCheck(ok=True, facts={"carried_by": "RabbitMQ"})
 
 
 def _ledger(context: Context) -> HealthCheck:
@@ -154,11 +182,17 @@ def _disk(context: Context) -> HealthCheck:
 
 
 def _workers(context: Context) -> HealthCheck:
-    present = context.transport.present_workers()
-    asked = context.ledger.pool_sizes.all()
-    missing = [stage for stage, count in present.items() if not count and wanted_size(context.settings, stage, asked)]
+    """Name the stages without a worker. They make it ill, unless others scale the pools: then only what waits for long
+    does, as nobody here knows how many workers they want."""
+    present, ledger, settings = context.transport.present_workers(), context.ledger, context.settings
+    asked = ledger.pool_sizes.all()
+    missing = [stage for stage, count in present.items() if not count and wanted_size(settings, stage, asked)]
+    ill = set(missing)
+    if settings.object_store.url and SCALED_HERE not in os.environ:
+        since = ledger.clock() - UNSERVED_SECONDS
+        ill &= {*asked, *(stage for stage, backlog in ledger.backlogs().items() if backlog.oldest < since)}
     facts = dict(present) | {"at_once": context.transport.handled_at_once()}
-    return HealthCheck(ok=not missing, detail=f"no worker for {', '.join(missing)}" if missing else "", facts=facts)
+    return HealthCheck(ok=not ill, detail=f"no worker for {', '.join(missing)}" if missing else "", facts=facts)
 
 
 def _embedder(context: Context) -> HealthCheck:
@@ -185,6 +219,25 @@ def _snapshots(context: Context) -> HealthCheck:
             damaged.append(f"{corpus}: {reader.fallback_reason}")
     damaged += context.truth.problems().values()
     return HealthCheck(ok=not damaged, detail="; ".join(damaged), facts={"corpora": corpora})
+
+
+def _index(context: Context) -> HealthCheck:
+    """Tell who owns the index, what its loss would have handled again, and how far the others are behind."""
+    owner, readers = context.ledger.index.owner(), context.ledger.index.readers()
+    is_owned = owner is not None and owner.left_seconds > 0
+    facts: dict[str, Any] = {"machine": machine_id(context.settings.data_dir)}
+    facts["readers"] = {one.holder: json.loads(one.note or "{}").get("behind", {}) for one in readers}
+    if owner is not None:
+        since = datetime.fromtimestamp(owner.since, UTC).isoformat(timespec="seconds")
+        facts |= {"owner": owner.holder, "epoch": owner.epoch, "since": since, **json.loads(owner.note or "{}")}
+    detail = "" if is_owned else "no machine owns the index now: documents wait, questions are answered"
+    if is_owned and facts.get("unshipped_seconds", 0) > MOST_UNSHIPPED_SECONDS:
+        detail = f"the object store lacks what was appended in the last {facts['unshipped_seconds']:.0f} s"
+    return HealthCheck(ok=not detail, detail=detail, facts=facts)
+
+
+MOST_UNSHIPPED_SECONDS = 30.0
+"""Age of what was not shipped from which the store counts as away."""
 
 
 def _graphs(context: Context) -> HealthCheck:

@@ -5,7 +5,6 @@ A caller of some corpora sees and touches their chunks alone. Every change recor
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -83,7 +82,7 @@ class QuarantineDesk:
         if held.state == "held" and held.run_id and self._is_open(held.run_id):
             raise Conflict(f"run {held.run_id}, which brought chunk {held_id}, is still open: wait for its end")
         for sha256 in self._held.purge(held_id, caller.owner, note, self._rest_of(held, blob)):
-            self._context.blobs.remove_unused(sha256, since=time.time() + 1)
+            self._context.blobs.remove_unused(sha256)
         self._held.emptied(held_id)
         return self.one(held_id, caller)
 

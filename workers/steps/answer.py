@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -20,11 +20,12 @@ from tokenizers import Tokenizer
 from sluice.contracts.api import RunView
 from sluice.contracts.base import fields_of, shared_fields
 from sluice.contracts.budget import Spend
-from sluice.contracts.errors import SluiceError
+from sluice.contracts.errors import SluiceError, Unavailable
 from sluice.contracts.event import AFTERWARDS, Done, Event, Gap, Next
 from sluice.contracts.gate import CoverageProbed, GateRequested, Veto
 from sluice.contracts.index import Answer, AnswerDirected, AnswerReady, StaleCitation
 from sluice.contracts.ingest import CrawlDirected
+from sluice.contracts.learning.control import FlagName
 from sluice.contracts.plan import Plan
 from sluice.contracts.retrieval import PromptMessage, Query, Retrieval, RetrievalMetadata, SearchOptions, Strategy
 from sluice.gate.decide import may_reconsider
@@ -74,7 +75,7 @@ class Answering(Step):
         unpaid = _unpaid_reranking(run_id, settings.rerank, self.ledger) if may_rerank else ()
         if unpaid:
             query = query.model_copy(update={"rerank": False})
-        found, spend = _nothing() if plan is Plan.SKIP else self.retriever.retrieve(query, flags_off)
+        found, spend = _nothing() if plan is Plan.SKIP else self._found(query, flags_off)
         if probed := self._probe_again(event, run, request, found):
             return Done((Next(probed, "second probe"),), spend=spend)
         gaps = (
@@ -84,6 +85,9 @@ class Answering(Step):
             *_unfinished(run_id, directed, self.ledger),
             *_unused_seeds(run_id, request, plan, self.ledger),
         )
+        if found.metadata.behind:
+            why = f"{found.metadata.behind} records of the journal are not in generation {found.generation} yet"
+            gaps = (*gaps, Gap(stage="query", subject=corpus, reason="index_behind", detail=why, lifted_by="ask again"))
         if plan is not Plan.SKIP and found.generation is None:
             gaps = (*gaps, Gap(stage="query", subject=corpus, reason="empty_corpus", detail="nothing is indexed here"))
         answer = compose_answer(
@@ -111,6 +115,17 @@ class Answering(Step):
             evidence=found.metadata.evidence,
         )
         return Done((Next(ready),), (*gaps, *left_out), spend)
+
+    def _found(self, query: Query, flags_off: Sequence[FlagName]) -> tuple[Retrieval, Spend]:
+        """Search a generation that covers the query's offset; the newest one, which says how far it is behind, if none
+        that does was pulled in time."""
+        try:
+            return self.retriever.retrieve(query, flags_off)
+        except Unavailable:
+            readers, wanted = self.retriever.readers, query.minimum_journal_offset
+            if not readers.behind(query.corpus, readers.reader(query.corpus).journal_offset) or not wanted:
+                raise
+        return self.retriever.retrieve(query.model_copy(update={"minimum_journal_offset": 0}), flags_off)
 
     def _probe_again(
         self, event: Event, run: RunView, request: GateRequested, found: Retrieval

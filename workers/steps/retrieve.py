@@ -115,6 +115,8 @@ class Retriever(Step):
         top_passages = self.readers.top_passages(query.corpus)
         if not self.readers.exists(query.corpus):
             ranked = _with_metadata(ranked, limits=f"No corpus {query.corpus!r} exists: nothing was written to it yet.")
+        if behind := self.readers.behind(query.corpus, ranked.journal_offset):
+            ranked = _with_metadata(ranked, behind=behind)
         asked = self._described(query, ranked, reader) if ranked.chunks else None
         return apply_trust(ranked, query, self.settings.trust, asked, top_passages), spend, reader
 
@@ -287,7 +289,7 @@ class DirectReads:
         journal = JournalTail(CorpusLayout(self._context.settings.index_root, corpus).journal, 0)
         with closing(journal):
             end = max(covered, journal.durable_offset())
-        if wanted > end:
+        if wanted > end and self._context.settings.object_store.url is None:  # else it may have been written elsewhere
             raise InvalidInput(
                 "minimum_journal_offset",
                 f"{wanted} is beyond the journal of corpus {corpus}, which ends at {end}",

@@ -123,11 +123,13 @@ def reconciler_is_late(settings: Settings, age_seconds: float) -> bool:
     try:
         with closing(Transport(settings)) as transport:
             transport.ping()
+            transport.declare()
         with closing(Database(settings.ledger_location)) as database, database.reading() as connection:
             until: float = connection.execute(_UNTIL).scalar() or 0.0
+            now = database.clock()
     except (SluiceError, *BROKER_ERRORS):
         return False
-    return time.time() - age_seconds < until < time.time()
+    return now - age_seconds < until < now
 
 
 def broker_is_silent(settings: Settings, _age_seconds: float) -> bool:

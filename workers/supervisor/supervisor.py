@@ -47,7 +47,7 @@ from sluice.workers.processes import shutdown
 from sluice.workers.processes.kernel import adopt_orphans, all_processes, belongs_to, notify_system, worker_name
 from sluice.workers.processes.shutdown import hand_back
 from sluice.workers.runtime.pools import PoolsFile
-from sluice.workers.service.callers import require_key_beyond_loopback
+from sluice.workers.service.callers import require_key_beyond_loopback, secret_of
 from sluice.workers.setting_names import SCALED_HERE
 from sluice.workers.settings import Settings, environment_of
 from sluice.workers.supervisor import checks
@@ -158,6 +158,7 @@ class Supervisor:
         if done.is_due:
             log.info("ledger_migrated", found=done.found, now=done.wanted, copy=done.copy)
         require_key_beyond_loopback(self.settings)
+        secret_of(self.settings)
 
     def _pause(self, seconds: float) -> None:
         """Wait that long, or until a signal comes."""
@@ -407,7 +408,7 @@ class Supervisor:
     @property
     def _end_seconds(self) -> float:
         """Seconds that the supervisor waits for a process that was asked to end."""
-        return shutdown.drain_seconds(self.settings) + shutdown.STOP_SECONDS + END_MARGIN_SECONDS
+        return self.settings.pools.stop_seconds + shutdown.STOP_SECONDS + END_MARGIN_SECONDS
 
     def stop_everything(self) -> None:
         """Stop all processes, the broker last, and return once they have ended."""

@@ -18,9 +18,11 @@ import structlog
 from sluice.contracts.document import DocumentFacts
 from sluice.contracts.errors import Corrupted, Fenced, NotFound, Overloaded, SluiceError
 from sluice.contracts.graph.model import GraphArm
-from sluice.index.folder import CorpusLayout, is_handover_requested, list_corpora
+from sluice.index.folder import FALLBACK_FOLDER, CorpusLayout, is_handover_requested, list_corpora
+from sluice.index.generations.manifest import Coverage
+from sluice.index.generations.publish import GenerationInfo, list_generations, rollback
 from sluice.index.journal.files import read_journal
-from sluice.index.local.build_alias import read_last_offset
+from sluice.index.journal.journal import read_last_offset
 from sluice.index.search.reranker import Reranker
 from sluice.ingest.embed.embed import fingerprint_of_corpus
 from sluice.ingest.embed.minilm import FINGERPRINTS
@@ -36,6 +38,7 @@ from sluice.workers.wiring.inject import Step
 from sluice.workers.wiring.models import ModelFits
 
 if TYPE_CHECKING:
+    from sluice.disk.object_store import ObjectStore
     from sluice.index.local.reader import IndexReader
     from sluice.index.local.writer import IndexWriter
     from sluice.index.qdrant.reader import QdrantReader
@@ -50,9 +53,6 @@ Writer: TypeAlias = "IndexWriter | QdrantWriter"
 HANDOVER_SECONDS = 1.0
 """Pause before a retry on a corpus that is being handed over, which takes about as long."""
 
-
-FALLBACK_FOLDER = ".fallback"
-"""Folder below the index root of the corpora's second indices: their chunks with vectors of the local model."""
 
 FITTED_FOLDER = "fitted-models"
 """Folder below the data directory of the weights that `sluice eval --fit` wrote."""
@@ -105,8 +105,11 @@ class CorpusTruth:
         settings: Settings,
         written_offsets: Callable[[], Mapping[str, int]],
         entry: Callable[[str], CorpusEntry | None] = lambda corpus: None,
+        is_owner: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`entry` reads the entry of a corpus in the ledger."""
+        """`entry` reads the entry of a corpus in the ledger. `is_owner` tells whether this process has to have the
+        journals; if not, those that are here say nothing."""
+        self._is_owner = is_owner
         self._root = settings.index_root
         self._written_offsets, self._entry = written_offsets, entry
         self._entries: dict[str, tuple[float, CorpusEntry | None]] = {}
@@ -115,7 +118,7 @@ class CorpusTruth:
     def is_there(self, corpus: str, most_age_seconds: float = 0.0) -> bool:
         """Return whether the corpus exists: it has an entry that is not deleted, or no entry and a journal. The
         entry of a corpus with a journal may have been read that long ago; a missing one is looked up each time."""
-        is_written = CorpusLayout(self._root, corpus).journal.is_dir()
+        is_written = self.is_written(corpus)
         read_at, entry = self._entries.get(corpus, (-math.inf, None))
         is_fresh = time.monotonic() - read_at < most_age_seconds
         if not (is_fresh and (entry is None or not entry.is_deleted) and is_written):
@@ -124,6 +127,26 @@ class CorpusTruth:
         if entry is not None:
             return not entry.is_deleted
         return is_written or corpus == FIRST_CORPUS
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process has the journals, because it writes them or because no other machine does."""
+        return self._is_owner()
+
+    def is_written(self, corpus: str) -> bool:
+        """Return whether the corpus was ever written to: it has a journal here, or runs have written it elsewhere."""
+        if CorpusLayout(self._root, corpus).journal.is_dir():
+            return True
+        return not self._is_owner() and bool(self.reached(corpus))
+
+    def elsewhere(self) -> tuple[str, ...]:
+        """Return the corpora that runs have written and nobody deleted, where another machine has the journals."""
+        written = () if self._is_owner() else self._written(1.0)
+        return tuple(corpus for corpus in written if self.is_there(corpus, LEDGER_SECONDS))
+
+    def reached(self, corpus: str) -> int:
+        """Return the offset of the journal that runs have reached."""
+        return self._written().get(corpus) or self._written(1.0).get(corpus, 0)
 
     def problems(self) -> dict[str, str]:
         """Return the problem of each such corpus, by its name."""
@@ -135,15 +158,15 @@ class CorpusTruth:
         if problem := self._problem(corpus, self._written().get(corpus, 0)):
             raise Corrupted(problem)
 
-    def _written(self) -> Mapping[str, int]:
-        """Return the offset that runs have reached in each corpus, as it was at most `LEDGER_SECONDS` ago."""
+    def _written(self, most_age_seconds: float = LEDGER_SECONDS) -> Mapping[str, int]:
+        """Return the offset that runs have reached in each corpus, as it was at most so long ago."""
         read_at, known = self._known
-        if time.monotonic() - read_at > LEDGER_SECONDS:
+        if time.monotonic() - read_at > most_age_seconds:
             self._known = (time.monotonic(), known := self._written_offsets())
         return known
 
     def _problem(self, corpus: str, reached: int) -> str:
-        if not reached or not is_graphed(corpus):
+        if not reached or not is_graphed(corpus) or not self._is_owner():
             return ""
         layout = CorpusLayout(self._root, corpus)
         found = read_last_offset(layout)
@@ -184,6 +207,7 @@ class CorpusReaders:
         truth: Callable[[], CorpusTruth],
         root: Path | None = None,
         doubts: Callable[[str], Mapping[str, float]] = lambda corpus: {},
+        store: ObjectStore | None = None,
     ) -> None:
         """`reranker`, `graph` and `truth` are called when a corpus is opened, not before. `root` is the folder of the
         corpora, if it is another than the settings'. `doubts` returns the doubt of each passage of a corpus that
@@ -197,7 +221,7 @@ class CorpusReaders:
             self.beside = CorpusReaders(settings, collections, reranker, lambda _: no_graph, truth, beside, doubts)
         self._collections, self._reranker, self._graph, self._truth = collections, reranker, graph, truth
         self._trust, self._doubts = source_trust_of(settings.trust), doubts
-        self.fits = ModelFits(settings.data_dir / FITTED_FOLDER)
+        self.fits = ModelFits(settings.data_dir / FITTED_FOLDER, store)
         """The weights that were fitted for models of embedding endpoints."""
         self._open = PerCorpus(self._new)
         self._top_passages: dict[str, TopPassages] = {}
@@ -210,16 +234,34 @@ class CorpusReaders:
         return self._top_passages.setdefault(corpus, TopPassages())
 
     def names(self) -> tuple[str, ...]:
-        """Return the corpora that were ever written to."""
-        return list_corpora(self._root)
+        """Return the corpora that were ever written to, here or elsewhere."""
+        elsewhere = self._truth().elsewhere() if self.beside is not None else ()
+        return tuple(sorted({*list_corpora(self._root), *elsewhere}))
 
     def exists(self, corpus: str) -> bool:
         """Return whether the corpus was ever written to."""
-        return CorpusLayout(self._root, corpus).journal.is_dir()
+        is_here = CorpusLayout(self._root, corpus).journal.is_dir()
+        return is_here or (self.beside is not None and self._truth().is_written(corpus))
 
     def reader(self, corpus: str) -> Reader:
         """Return the reader of a corpus, which may be empty."""
         return self._open.of(corpus)
+
+    def generations(self, corpus: str) -> tuple[GenerationInfo, ...]:
+        """Return the generations of a corpus that are kept, newest first."""
+        if self._settings.index.engine == "qdrant":
+            from sluice.index.qdrant.writer import list_builds
+
+            return list_builds(self._collections.of(corpus), corpus)
+        return list_generations(self._root, corpus)
+
+    def roll_back(self, corpus: str, generation: str) -> Coverage:
+        """Serve a kept generation until there are new records to publish. Raises `NotFound` and `Corrupted`."""
+        if self._settings.index.engine == "qdrant":
+            from sluice.index.qdrant.writer import roll_back
+
+            return roll_back(self._collections.of(corpus), corpus, generation)
+        return rollback(self._root, corpus, generation)
 
     def existing(self, corpus: str) -> Reader:
         """Return the reader of a corpus that exists, be it empty. Raises `NotFound` if it does not, and `Corrupted` if
@@ -228,6 +270,11 @@ class CorpusReaders:
             self._truth().check(corpus)
         self.require(corpus, LEDGER_SECONDS)
         return self.reader(corpus)
+
+    def behind(self, corpus: str, journal_offset: int) -> int:
+        """Return how many records of the journal a generation lacks that was pulled from another machine."""
+        truth = self._truth()
+        return 0 if truth.is_here else max(0, truth.reached(corpus) - journal_offset)
 
     def require(self, corpus: str, most_age_seconds: float = 0.0) -> None:
         """Raise `NotFound` if the corpus does not exist, as its entry said at most so long ago: it was neither made nor
@@ -318,15 +365,18 @@ class CorpusWriters:
         truth: Callable[[], CorpusTruth],
         root: Path | None = None,
         is_held: Callable[[], bool] = lambda: False,
+        check_owner: Callable[[], None] = lambda: None,
+        ship: Callable[[str], None] = lambda corpus: None,
     ) -> None:
         """`root` is the folder of the corpora, if it is another than the settings'. `is_held` returns whether nothing
-        may be collected for now."""
-        self._settings, self._is_held = settings, is_held
+        may be collected for now. `check_owner` raises `Fenced` if this process may not write. `ship` puts a journal
+        where other machines find it."""
+        self._settings, self._is_held, self._check_owner, self._ship = settings, is_held, check_owner, ship
         self._root = root or settings.index_root
         self._beside: CorpusWriters | None = None
         if root is None:
             beside = settings.index_root / FALLBACK_FOLDER
-            self._beside = CorpusWriters(settings, collections, truth, beside, is_held)
+            self._beside = CorpusWriters(settings, collections, truth, beside, is_held, check_owner)
         self._collections, self._truth = collections, truth
         self._lock = threading.RLock()
         self._open: dict[str, Writer] = {}
@@ -342,6 +392,7 @@ class CorpusWriters:
             Corrupted: its journal lacks records that were written, until an operator restores it or lets them go.
             Fenced: another took it over meanwhile; the next try begins with a new writer.
         """
+        self._check_owner()
         writer = self._take(corpus)
         try:
             yield writer
@@ -379,12 +430,12 @@ class CorpusWriters:
                 second.remove(document_ids)
             return first.remove(document_ids)
 
-    def close_wanted(self) -> None:
-        """Close the writers of corpora that another process wants to write, but for those in use."""
+    def close_wanted(self, *, every: bool = False) -> None:
+        """Close the writers of corpora that another process wants to write, or `every` one, but for those in use."""
         with self._lock:
             held = tuple(self._open)
         for corpus in held:
-            if self._is_wanted(corpus):
+            if every or self._is_wanted(corpus):
                 self.close_one(corpus)
 
     def close(self) -> None:
@@ -425,12 +476,18 @@ class CorpusWriters:
         if settings.index.engine == "qdrant":
             from sluice.index.qdrant.writer import QdrantWriter
 
-            return QdrantWriter(settings.index_root, corpus, self._collections.of(corpus))
+            collection, ship = self._collections.of(corpus), partial(self._ship, corpus)
+            return self._guarded(QdrantWriter(settings.index_root, corpus, collection, ship=ship))
         from sluice.index.local.working_set import WritePolicy
         from sluice.index.local.writer import IndexWriter
 
         policy = WritePolicy(keep_generations=settings.index.keep_generations)
-        return IndexWriter(self._root, corpus, policy, on_fallback=count_fallback, is_held=self._is_held)
+        made = IndexWriter(self._root, corpus, policy, on_fallback=count_fallback, is_held=self._is_held)
+        return self._guarded(made)
+
+    def _guarded(self, writer: Writer) -> Writer:
+        writer.guard_by(self._check_owner)
+        return writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+
+import structlog
 
 from sluice.contracts.errors import PolicyRefused
 from sluice.contracts.graph.model import Expansion, GraphArm, GraphHit
 from sluice.contracts.index import DocumentIndexed, GraphDirected
 from sluice.graph.arm import Arm
 from sluice.graph.cypher.engine_file import discard, newest_files
-from sluice.graph.generations.publish import POINTER
+from sluice.graph.generations.publish import POINTER, Generation, lock_folder, publish, verified
 from sluice.graph.servers.client import CheckAddress
 from sluice.graph.servers.server import GraphServer
 from sluice.graph.settings import GraphSettings, address_of
 from sluice.ingest.egress.rules import EgressRules
 from sluice.ingest.settings import EgressSettings
+from sluice.ledger.graph.store import Graphs
 from sluice.memory.qdrant_schema import is_memory_corpus
+from sluice.otel import metrics
+from sluice.workers.runtime.observers import utc_now
 
+log = structlog.get_logger(__name__)
+
+REST = 5
+"""Pause between two foldings of a corpus, as a multiple of the folding's duration."""
+BEHIND_SECONDS = 60.0
+"""Age that the published graph may reach while more is being read."""
+LOCK_SECONDS = 120.0
+"""Longest wait for another process that publishes, before the event comes back later."""
 MOST_DOCUMENTS = 1_000
 """Most documents of one event: some ten seconds of work."""
 
@@ -124,3 +140,54 @@ def directives(document_ids: Sequence[str], journal_offset: int) -> Iterator[Gra
 def nothing_but_published(journal_offset: int) -> GraphDirected:
     """Return a directive that has the rows published as they are."""
     return GraphDirected(document_ids=(), journal_offset=journal_offset)
+
+
+def publish_rows(
+    corpus: str,
+    folder: Path,
+    graph: Graphs,
+    *,
+    more_to_come: bool,
+    now: Callable[[], datetime] = utc_now,
+    seconds: Callable[[], float] = time.monotonic,
+) -> Generation | float | None:
+    """Fold the rows as they are into a generation and return it; None where none is needed, or seconds to wait first.
+
+    `more_to_come`: another event will publish later, so this one need not.
+
+    Raises:
+        Unavailable: another process publishes the same corpus all the time, or the ledger does not answer.
+        OSError: the disk refuses.
+    """
+    with lock_folder(folder, LOCK_SECONDS):
+        was_published = (folder / POINTER).is_symlink()
+        standing = verified(folder)
+        if standing is None and was_published:
+            metrics.GRAPH_GENERATIONS.labels("damaged").inc()
+            log.warning("graph_damaged", corpus=corpus)
+        if standing is not None:
+            if standing.version == graph.totals(corpus).version:
+                return None
+            age_seconds = max(0.0, (now() - standing.published_at).total_seconds())
+            rest_seconds = REST * standing.seconds - age_seconds
+            if more_to_come and (rest_seconds > 0 or age_seconds < BEHIND_SECONDS):
+                return None
+            if rest_seconds > 0:
+                return rest_seconds
+        with _counted(), graph.snapshot(corpus) as rows:
+            made = publish(
+                folder, rows.rows(), rows.citations(), version=rows.totals.version, now=now(), seconds=seconds
+            )
+    metrics.GRAPH_PUBLISH_SECONDS.labels("generation").observe(made.seconds)
+    log.info("graph_published", corpus=corpus, generation=made.name, version=made.version, seconds=made.seconds)
+    return made
+
+
+@contextmanager
+def _counted() -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        metrics.GRAPH_GENERATIONS.labels("failed").inc()
+        raise
+    metrics.GRAPH_GENERATIONS.labels("published").inc()

@@ -11,7 +11,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,27 +26,36 @@ from sluice.contracts.retrieval import MAX_QUERY_CHARACTERS, Query, Retrieval, R
 from sluice.disk.durable import replace_file
 from sluice.memory.ports import Hit, Hits
 from sluice.memory.qdrant_schema import documents_of
+from sluice.text.batches import in_batches
 from sluice.workers.runtime.negative_list import refused_documents
 
 if TYPE_CHECKING:
+    from sluice.disk.object_store import ObjectStore
     from sluice.evaluation.chat_endpoint import ChatEndpoint, ChatMessage
     from sluice.ledger.ledger import Ledger
     from sluice.memory.journal.feature_memory import FeatureMemory
     from sluice.memory.memory import Memory
+    from sluice.memory.ports import SharedJournals
     from sluice.workers.wiring.corpora import CorpusReaders
 
 log = structlog.get_logger(__name__)
 
-NAME_FILE = "project.json"
+NAME_FILE, SHARED = "project.json", "memory"
 MOST_FOUND = 200
 
 
 class ProjectMemories:
     """The memory of each project, opened at first use. Safe for threads; made after a fork."""
 
-    def __init__(self, root: Path, open_memory: Callable[[Path, str], Memory]) -> None:
-        """`root` holds a folder for each project; `open_memory` opens that of one."""
-        self._root = root
+    def __init__(
+        self,
+        root: Path,
+        open_memory: Callable[[Path, str, SharedJournals | None], Memory],
+        store: ObjectStore | None = None,
+    ) -> None:
+        """`root` holds a folder for each project; `open_memory` opens that of one. With `store` all machines of an
+        instance remember there, and `root` holds copies."""
+        self.root, self._store = root, store
         self._open_memory = open_memory
         self._lock = threading.Lock()
         self._open: dict[str, Memory] = {}
@@ -57,7 +66,8 @@ class ProjectMemories:
             found = self._open.get(project)
             if found is None:
                 folder = self._folder(project)
-                found = self._open_memory(folder, project)
+                shared = StoredJournals(self._store, folder.name) if self._store else None
+                found = self._open_memory(folder, project, shared)
                 if self._is_named(folder, project):  # the memory of an unknown project is not kept
                     self._open[project] = found
             return found
@@ -66,8 +76,10 @@ class ProjectMemories:
         """Return the memory of a project that is to be written to; creates its folder if need be."""
         folder = self._folder(project)
         if not self._is_named(folder, project):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            replace_file(folder / NAME_FILE, (json.dumps({"project": project}) + "\n").encode())
+            told = (json.dumps({"project": project}) + "\n").encode()
+            if self._store:
+                self._store.create(f"{SHARED}/{folder.name}/{NAME_FILE}", told)
+            self._name(folder, told)
         return self.of(project)
 
     def existing(self, project: str) -> Memory:
@@ -79,7 +91,9 @@ class ProjectMemories:
     def names(self) -> tuple[str, ...]:
         """Return the projects that were ever written to. One whose name cannot be read is logged and left out."""
         found = []
-        for path in sorted(self._root.glob(f"*/{NAME_FILE}")):
+        for name in self._store.folders(SHARED) if self._store else ():
+            self._is_named(self.root / name)
+        for path in sorted(self.root.glob(f"*/{NAME_FILE}")):
             try:
                 found.append(_name_in(path))
             except Corrupted as error:
@@ -87,15 +101,66 @@ class ProjectMemories:
         return tuple(sorted(found))
 
     def _folder(self, project: str) -> Path:
-        return self._root / hashlib.sha256(project.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return self.root / hashlib.sha256(project.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
-    def _is_named(self, folder: Path, project: str) -> bool:
+    def files(self) -> Iterator[Path]:
+        """Yield the file of each project's name and of each journal, complete."""
+        for project in self.names():
+            memory = self.existing(project)
+            yield memory.folder / NAME_FILE
+            for feature in memory.features():
+                memory.journal(feature).complete()
+                yield memory.journal(feature).path
+
+    def _is_named(self, folder: Path, project: str | None = None) -> bool:
         path = folder / NAME_FILE
+        if self._store and not path.exists():
+            with suppress(NotFound):
+                self._name(folder, self._store.read(f"{SHARED}/{folder.name}/{NAME_FILE}"))
         if not path.exists():
             return False
-        if (name := _name_in(path)) != project:
+        if project is not None and (name := _name_in(path)) != project:
             raise Conflict(f"{folder} holds the memory of {name!r}, whose hash begins like that of {project!r}")
         return True
+
+    @staticmethod
+    def _name(folder: Path, told: bytes) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_file(folder / NAME_FILE, told)
+
+
+class StoredJournals:
+    """The journals of a project in the object store: `memory/<folder>/<feature>/<offset>` holds one append. Two
+    machines that append at once name the same object, which is put once; the other reads it and decides anew."""
+
+    def __init__(self, store: ObjectStore, folder: str) -> None:
+        self._store, self._folder = store, f"{SHARED}/{folder}"
+
+    def features(self) -> list[str]:
+        """Implement `SharedJournals.features`."""
+        return self._store.folders(self._folder)
+
+    def appended(self, feature: str, offset: int) -> Iterator[bytes]:
+        """Implement `SharedJournals.appended`: what this machine lacks wholly is read several at a time."""
+        names = sorted(self._store.sizes(f"{self._folder}/{feature}")) if offset == 0 else []
+        for some in in_batches(names, lambda _: 1, most_items=64, most_size=64):
+            for name, content in zip(some, self._store.each(self._store.read, some), strict=True):
+                if name != self._object(feature, offset):
+                    raise Corrupted(f"the object store lacks what comes before {name}")
+                yield content
+                offset += len(content)
+        with suppress(NotFound):
+            while True:
+                yield (content := self._store.read(self._object(feature, offset)))
+                offset += len(content)
+
+    def append(self, feature: str, offset: int, content: bytes) -> bool:
+        """Implement `SharedJournals.append`. A request that was tried again may have put it before."""
+        name = self._object(feature, offset)
+        return self._store.create(name, content) or self._store.read(name) == content
+
+    def _object(self, feature: str, offset: int) -> str:
+        return f"{self._folder}/{feature}/{offset:015d}"
 
 
 def _name_in(path: Path) -> str:

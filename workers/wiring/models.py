@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 from sluice.contracts.base import Value
 from sluice.contracts.budget import Ceilings, Spend
 from sluice.contracts.document import ChunkedDocument
-from sluice.contracts.errors import Corrupted, InvalidSetting, Unavailable
+from sluice.contracts.errors import Corrupted, InvalidSetting, NotFound, Unavailable
 from sluice.disk.durable import replace_file
 from sluice.gate.profile import Profile
 from sluice.index.search.onnx_scorer import OnnxScorer
@@ -46,6 +46,7 @@ from sluice.workers.runtime.observers import count_circuit_opened
 from sluice.workers.settings import Settings
 
 if TYPE_CHECKING:
+    from sluice.disk.object_store import ObjectStore
     from sluice.ingest.http.fetch import Fetcher
 
 log = structlog.get_logger(__name__)
@@ -151,23 +152,32 @@ class ModelFit(Value):
 
 
 class ModelFits:
-    """The fitted weights of an instance, in a file for each model; those of another model are never returned."""
+    """The fitted weights of an instance, in a file for each model; those of another model are never returned. Machines
+    that share an object store have the files there too, so that all rank alike."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, store: ObjectStore | None = None) -> None:
+        self._folder, self._store = folder, store
         self.of = lru_cache(maxsize=None)(self._read)
         """Returns the weights of a model (None: of no model), as they were when first asked for; None without any."""
 
     def write(self, fit: ModelFit) -> Path:
         """Write the weights of a model in place of its former ones; return the file."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self._path(fit.fingerprint), fit.model_dump_json(indent=1).encode())
-        return self._path(fit.fingerprint)
+        path, content = self._path(fit.fingerprint), fit.model_dump_json(indent=1).encode()
+        if self._store:
+            self._store.write(f"{self._folder.name}/{path.name}", content)
+        replace_file(path, content)
+        return path
 
     def _read(self, fingerprint: str | None) -> ModelFit | None:
-        if fingerprint is None or not self._path(fingerprint).exists():
+        if fingerprint is None:
             return None
-        found = ModelFit.model_validate_json(self._path(fingerprint).read_bytes())
+        path = self._path(fingerprint)
+        try:
+            told = self._store.read(f"{self._folder.name}/{path.name}") if self._store else path.read_bytes()
+        except (NotFound, FileNotFoundError):
+            return None
+        found = ModelFit.model_validate_json(told)
         return found if found.fingerprint == fingerprint else None
 
     def _path(self, fingerprint: str) -> Path:

@@ -726,6 +726,10 @@ class Operations:
     def stage_figures(self, hours: int = 1) -> models.Page[models.StageFigures]:
         """Return throughput, waits and failures of each stage. Needs an operator of all corpora."""
 
+    @request("GET /v1/stages/{stage}/backlog")
+    def stage_backlog(self, stage: str) -> models.StageBacklog:
+        """Count the events of a stage that need a worker."""
+
     @request("POST /v1/stages/{stage}/pause", is_repeatable=True)
     def pause_stage(self, stage: str, why: str) -> models.Page[models.StageView]:
         """Stop handing out work of a stage. Needs an operator of all corpora."""

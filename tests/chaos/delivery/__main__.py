@@ -25,6 +25,7 @@ from tests.chaos.delivery.malformed import malformed_items
 from tests.chaos.delivery.matrix import failpoint_matrix, undisturbed
 from tests.chaos.delivery.moving import moving
 from tests.chaos.delivery.poison import poison
+from tests.chaos.delivery.rabbit import rabbit_faults
 from tests.chaos.delivery.replays import replays
 from tests.chaos.delivery.schedules import schedules
 from tests.chaos.delivery.traces import traces_of_short_lived_children, traces_under_kills
@@ -38,6 +39,7 @@ CHECKS: dict[str, Check] = {
     "kills": random_kills,
     "unhealed": kills_without_healing,
     "broker": broker_faults,
+    "rabbit": rabbit_faults,
     "malformed": malformed_items,
     "poison": poison,
     "replays": replays,

@@ -78,7 +78,7 @@ def broker_faults(folder: Path, seed: int, kills: int = 50, flushes: int = 20, c
 def suffer(work: Work, plan: Sequence[Fault]) -> list[str]:
     """Send work while the faults of a plan happen, one after the other; which of them did not pass."""
     stopping = threading.Event()
-    feeder = threading.Thread(target=_feed, args=(work, stopping), name="feeder")
+    feeder = threading.Thread(target=feed, args=(work, stopping), name="feeder")
     feeder.start()
     try:
         return [problem for fault in plan if (problem := _harm(work.instance, fault))]
@@ -92,7 +92,8 @@ def _cut_seconds(dice: random.Random) -> float:
     return round(dice.uniform(SHORTEST_CUT_SECONDS, 20.0 if dice.random() < 1 / 6 else 5.0), 2)
 
 
-def _feed(work: Work, stopping: threading.Event) -> None:
+def feed(work: Work, stopping: threading.Event) -> None:
+    """Send work, but no more than a backlog, until told to stop."""
     number = 0
     while not stopping.is_set():
         if count(work.instance.ledger_url, OPEN) < BACKLOG:

@@ -25,10 +25,10 @@ from sluice.contracts.errors import InvalidInput
 from sluice.contracts.event import AFTERWARDS, QUEUES
 from tests.chaos.delivery.witness import Witness
 
-Fault = Literal["kill", "exception", "hang", "enospc", "refusal"]
+Fault = Literal["kill", "exception", "hang", "enospc", "refusal", "pause"]
 FAULTS: tuple[Fault, ...] = ("kill", "exception", "hang", "enospc")
-"""Those of the matrix. A `refusal` is an error that no second try mends: it makes dead letters."""
-HANG_SECONDS = 3_600.0
+"""Those of the matrix. A `refusal` is an error that no second try mends: it makes dead letters. A `pause` ends."""
+HANG_SECONDS, PAUSE_SECONDS = 3_600.0, 15.0
 _ARMS = "arms"
 
 SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -194,6 +194,8 @@ def _happen(fault: Fault, point: str) -> None:
             raise RuntimeError(f"the suite broke {point}")
         case "hang":
             time.sleep(HANG_SECONDS)
+        case "pause":
+            time.sleep(PAUSE_SECONDS)
         case "refusal":
             raise InvalidInput("suite", f"refused at {point}")
         case "enospc":

@@ -19,6 +19,7 @@ from tests.chaos.delivery import up
 from tests.chaos.delivery.failpoints import Cell, arm, disarm
 from tests.chaos.delivery.proxy import Proxy
 from tests.chaos.delivery.witness import Witness
+from tests.support.engines import BROKER, CREDENTIALS, engine_settings
 from tests.support.instance import Instance
 from tests.support.repository import IMPORT_PATH
 
@@ -49,8 +50,10 @@ class ChaosInstance(Instance):
             "DELIVERY__RETRY_BASE_SECONDS": "0.2",
             "CRAWL__RENDER": "never",
         }
-        super().__init__(folder, **(defaults | dict(settings or {})))
         folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(folder, **(defaults | engine_settings(folder) | dict(settings or {})))
+        self.environment |= CREDENTIALS
+        self.environment[up.BROKER] = os.environ.get(BROKER, "")
         self.proxy = Proxy(lambda: self.broker_port) if proxied else None
         self.environment[up.FOLDER] = str(folder)
         self.environment[up.HEALING] = "on" if heals else "off"
@@ -86,7 +89,7 @@ class ChaosInstance(Instance):
     @property
     def ledger_url(self) -> str:
         """Where the ledger is."""
-        return f"sqlite:///{self.data_dir / 'ledger.sqlite'}"
+        return self.environment.get("SLUICE_LEDGER_URL") or f"sqlite:///{self.data_dir / 'ledger.sqlite'}"
 
     @property
     def broker_url(self) -> str:

@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, select, update
 
 from sluice.contracts.event import Done, Event, Queue
 from sluice.contracts.index import AnswerDirected
-from sluice.ledger.events import attempts, claims, finish, outbox, reservations, stages
+from sluice.ledger.events import attempts, beats, claims, finish, outbox, reservations, stages
 from sluice.ledger.events import settle as settling
 from sluice.ledger.events.outbox import Entry, WakeUp, write
 from sluice.ledger.ledger import Claim, Ledger, Settled
@@ -72,7 +72,7 @@ def _emit_in_a_second_transaction() -> AbstractContextManager[Any]:
 
 
 def _overlook_leases_that_ran_out() -> AbstractContextManager[Any]:
-    return patch.object(claims, "run_out", lambda *_: [])
+    return patch.object(beats, "of_silent", lambda *_: [])
 
 
 def _count_no_death() -> AbstractContextManager[Any]:
@@ -194,9 +194,18 @@ def _wake_too_early() -> AbstractContextManager[Any]:
     return patch.object(Ledger, "wake_due_retries", wake_early)
 
 
-def _let_a_lost_claim_beat() -> AbstractContextManager[Any]:
-    of_anybody = update(events).where(_IS_IT, events.c.status == "claimed").values(due_at=bindparam("until"))
-    return patch.object(claims, "_HEARTBEAT", of_anybody)
+def _keep_a_lost_claim_from_its_worker() -> AbstractContextManager[Any]:
+    ever_its = select(events.c.id, events.c.epoch).where(events.c.claimed_by == bindparam("of_worker"))
+    return patch.object(beats, "_STANDING", ever_its)
+
+
+def _take_from_those_who_beat_meanwhile() -> AbstractContextManager[Any]:
+    original = claims.free
+
+    def free(*facts: Any, silent_since: float = 0.0, **more: Any) -> Any:
+        return original(*facts, **more)
+
+    return patch.object(claims, "free", free)
 
 
 def _turns_stand_still() -> AbstractContextManager[Any]:
@@ -252,7 +261,8 @@ BUGS: dict[str, Bug] = {
     "cancelling leaves what is claimed or waits": _cancel_only_what_is_ready,
     "a retry has no moment": _retry_without_a_moment,
     "retries are woken too early": _wake_too_early,
-    "a lost claim's heartbeat counts": _let_a_lost_claim_beat,
+    "a worker does not learn that it lost a claim": _keep_a_lost_claim_from_its_worker,
+    "a worker that beats again in time loses its claims": _take_from_those_who_beat_meanwhile,
     "turns stand still": _turns_stand_still,
     "interactive runs wait behind bulk ones": _let_nobody_go_first,
     "every claim of a paused stage is let through": _let_every_claim_probe,

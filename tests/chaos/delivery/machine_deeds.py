@@ -55,13 +55,13 @@ class PassDeadlines(Deed):
 class Take(Deed):
     stage: Queue
     worker: str
-    lease_seconds: float
+    most_seconds: float
     alone: bool
 
 
 @dataclass(slots=True)
 class Beat(Deed):
-    claim: Claim
+    worker: str
     lease_seconds: float
 
 
@@ -162,15 +162,15 @@ class WatchedLedger(Ledger):
             wake_ups = super().direct_answer_at_deadline(now, most=most)
         return self._done(deed, wake_ups, wake_ups)
 
-    def claim_next(self, stage: Queue, worker: str, lease_seconds: float, *, alone: bool = True) -> Claim | NotClaimed:
-        with self._doing(Take(stage, worker, lease_seconds, alone)) as deed:
-            claimed = super().claim_next(stage, worker, lease_seconds, alone=alone)
+    def claim_next(self, stage: Queue, worker: str, most_seconds: float, *, alone: bool = True) -> Claim | NotClaimed:
+        with self._doing(Take(stage, worker, most_seconds, alone)) as deed:
+            claimed = super().claim_next(stage, worker, most_seconds, alone=alone)
         return self._done(deed, claimed, wake_ups_of(claimed.emitted) if isinstance(claimed, NotClaimed) else ())
 
-    def heartbeat(self, claim: Claim, lease_seconds: float) -> None:
-        with self._doing(Beat(claim, lease_seconds)) as deed:
-            super().heartbeat(claim, lease_seconds)
-        self._done(deed, None, ())
+    def beat(self, worker: str, lease_seconds: float) -> frozenset[tuple[str, int]]:
+        with self._doing(Beat(worker, lease_seconds)) as deed:
+            standing = super().beat(worker, lease_seconds)
+        return self._done(deed, standing, ())
 
     def settle(
         self, claim: Claim, outcome: Outcome, *, traceparent: str | None = None, max_attempts: int = 10

@@ -46,6 +46,7 @@ from tests.chaos.delivery.machine_state import (
     OPEN,
     Account,
     Amounts,
+    BeatRow,
     EventRow,
     LeaseRow,
     PauseRow,
@@ -56,6 +57,9 @@ from tests.chaos.delivery.machine_state import (
 UNFINISHED = ("open", "answering")
 NO_END = 2**62
 """Stands for a ceiling that is not there."""
+ANSWERING = ("gate", "query", "search")
+MOST_LEASES = 2.0
+"""Leases that a stage waits for a silent worker, where no agent waits for it."""
 
 
 class Broken(AssertionError):
@@ -118,6 +122,30 @@ def judge_change(before: State, after: State, deed: Deed, now: float) -> None:
     _judge_ceilings(before, after, now)
     demand(after.pauses == _expected_pauses(before, after, deed, now), "stages rest as they are told", deed)
     demand(after.leases == _expected_leases(before, deed, now), "a lease has one holder until it ends", deed)
+    _judge_beats(before, after, deed, now)
+
+
+def _judge_beats(before: State, after: State, deed: Deed, now: float) -> None:
+    expected = dict(before.beats)
+    if isinstance(deed, Beat):
+        expected[deed.worker] = BeatRow(deed.worker, now, now + deed.lease_seconds)
+    elif isinstance(deed, Free) and deed.worker is None:
+        at_work = {row.worker for row in before.events.values() if row.status == "claimed"}
+        for row in before.beats.values():
+            if row.worker not in after.beats and row.worker not in at_work and _is_silent(row, MOST_LEASES, now):
+                del expected[row.worker]
+    demand(after.beats == expected, "a beat is its worker's own, and is kept for as long as it has a claim", deed)
+
+
+def _is_silent(beat: BeatRow | None, leases: float, now: float) -> bool:
+    return beat is not None and beat.beat_at + (beat.until - beat.beat_at) * leases <= now
+
+
+def _has_run_out(row: EventRow, state: State, now: float) -> bool:
+    """Whether a claim may be taken away: it was held for too long, or its worker has been silent for as long as its
+    stage waits."""
+    silent = _is_silent(state.beats.get(row.worker or ""), 1.0 if row.queue in ANSWERING else MOST_LEASES, now)
+    return silent or (row.due_at or 0) <= now
 
 
 def is_lost(claim: Claim, state: State) -> bool:
@@ -156,11 +184,8 @@ def _expected(before: State, after: State, deed: Deed, now: float) -> Change:
         case Cancel(run_id=run_id):
             opened = {row.id: row for row in before.of_run(run_id) if row.status in OPEN}
             return Change({id_: _ended(row, "cancelled", reserved_on=None) for id_, row in opened.items()})
-        case Take(worker=worker, lease_seconds=seconds):
+        case Take(worker=worker, most_seconds=seconds):
             return _expected_claim(before, after, worker, now + seconds)
-        case Beat(claim=claim, lease_seconds=seconds):
-            demand(not is_lost(claim, before), "a lost claim's heartbeat is fenced", claim)
-            return Change({claim.event.id: before.events[claim.event.id]._replace(due_at=now + seconds)})
         case Settle():
             demand(not is_lost(deed.claim, before), "what is done under a lost claim is fenced", deed)
             return _expected_settling(before, deed, now)
@@ -213,7 +238,8 @@ def _expected_freed(before: State, after: State, deed: Free, now: float) -> Chan
     [row] = changed
     demand(row.status == "claimed", "only a claim is freed", row)
     if deed.worker is None:
-        demand((row.due_at or 0) <= now, "a claim is taken away when its lease has run out, and not before", row, now)
+        ran_out = _has_run_out(row, before, now)
+        demand(ran_out, "a claim is taken away when its lease has run out, and not before", row, now)
     else:
         demand(row.worker == deed.worker, "a worker's end frees its own claims", row)
     deaths = row.deaths + deed.died
@@ -319,8 +345,15 @@ def judge_result(
     match deed:
         case Take():
             _judge_refusal(before, after, deed, result, now)
+        case Beat(worker=worker):
+            standing = {
+                (row.id, row.epoch)
+                for row in before.events.values()
+                if row.status == "claimed" and row.worker == worker
+            }
+            demand(result == standing, "a beat tells which claims stand, and no other", deed, standing)
         case Free(worker=None):
-            left = [row for row in after.events.values() if row.status == "claimed" and (row.due_at or 0) <= now]
+            left = [row for row in after.events.values() if row.status == "claimed" and _has_run_out(row, after, now)]
             demand(not left, "every lease that ran out is noticed", left)
         case Free(worker=worker):
             left = [row for row in after.events.values() if row.worker == worker]

@@ -110,6 +110,14 @@ class PauseRow(NamedTuple):
     probes: int
 
 
+class BeatRow(NamedTuple):
+    """A row of `worker_beats`."""
+
+    worker: str
+    beat_at: float
+    until: float
+
+
 class LeaseRow(NamedTuple):
     """A row of `leases`."""
 
@@ -139,6 +147,7 @@ class State:
     """By the event that they are about."""
     pauses: dict[str, PauseRow]
     leases: dict[str, LeaseRow]
+    beats: dict[str, BeatRow]
 
     def of_run(self, run_id: str) -> Iterator[EventRow]:
         """The run's events."""
@@ -175,6 +184,7 @@ def look(connection: Connection, before: State | None = None) -> State:
         letters={event_id: letters[event_id] for event_id in events if event_id in letters},
         pauses={row[0]: PauseRow._make(row) for row in read(_ALL_PAUSES).fetchall()},
         leases={row[0]: LeaseRow._make(row) for row in read(_ALL_LEASES).fetchall()},
+        beats={row[0]: BeatRow._make(row) for row in read(_ALL_BEATS).fetchall()},
     )
 
 
@@ -212,3 +222,4 @@ _ALL_DAYS = _query("days", ("day", *_columns("reserved", "spent")))
 _ALL_LETTERS = _query("dead_letters", LetterRow._fields)
 _ALL_PAUSES = _query("pauses", PauseRow._fields)
 _ALL_LEASES = _query("leases", LeaseRow._fields)
+_ALL_BEATS = _query("worker_beats", BeatRow._fields)

@@ -61,7 +61,7 @@ def beaten_in_time(world: World) -> None:
     held = world.receive("crawl", 0)
     assert held is not None
     world.go_on(held, Intent(), 1)
-    world.clock.passes(world.settings.lease_seconds)
+    world.clock.passes(2 * world.settings.lease_seconds)
     world.tick(0, Seam(2, lambda: world.beat(held)))
 
 

@@ -52,7 +52,10 @@ CEILINGS: dict[str, Ceilings] = {
     "of the day": Ceilings(day=Ceiling(pages=3, usd=0.5, tokens=20)),
 }
 HEALING_ROUNDS = 80
-"""Far more than any backlog here needs: a retry is due after 20 s at most, a lease ends after 15 s, a round is 3 s."""
+"""Far more than any backlog here needs: a retry is due after 20 s at most, a claim ends 30 s after its worker's last beat, a
+round is 3 s."""
+MOST_SECONDS = 120.0
+"""How long a claim may stand while its worker beats."""
 
 _names = count(1)
 Verb = Literal["done", "retry", "discard", "fail", "probe again"]
@@ -300,12 +303,11 @@ class World:
             self._go_on(hand, intent)
 
     def beat(self, hand: Hand) -> None:
-        """Extend the lease of what a thread has in hand."""
+        """Let the process of a thread that has something in hand say that it lives."""
         if hand.claim is None or hand.step not in ("claimed", "handled"):
             return
-        try:
-            self.ledger.heartbeat(hand.claim, self.settings.lease_seconds)
-        except Fenced:
+        standing = self.ledger.beat(hand.process.name, self.settings.lease_seconds)
+        if (hand.claim.event.id, hand.claim.epoch) not in standing:
             self._fenced_rightly(hand.claim)
 
     def haunt(self, pick: int, intent: Intent) -> None:
@@ -315,18 +317,16 @@ class World:
         if not lost:
             return
         claim = _chosen(taken_over or lost, pick)
-        for attempt in (
-            lambda: self.ledger.settle(claim, intent.outcome(claim.event), max_attempts=MAX_ATTEMPTS),
-            lambda: self.ledger.heartbeat(claim, self.settings.lease_seconds),
-        ):
-            try:
-                attempt()
-            except Fenced:
-                self.reached["ghosts"] += 1
-                continue
-            except BudgetExhausted:  # it got further than it should
-                pass
-            demand(False, "what is done under a lost claim is fenced", claim)
+        standing = self.ledger.beat(claim.worker, self.settings.lease_seconds)
+        demand((claim.event.id, claim.epoch) not in standing, "a lost claim is told to be lost", claim)
+        try:
+            self.ledger.settle(claim, intent.outcome(claim.event), max_attempts=MAX_ATTEMPTS)
+        except Fenced:
+            self.reached["ghosts"] += 1
+            return
+        except BudgetExhausted:  # it got further than it should
+            pass
+        demand(False, "what is done under a lost claim is fenced", claim)
 
     def end(self, process: Process, *, died: bool) -> None:
         """End a process. What it received is not acknowledged, and what it claimed is claimed until it is buried."""
@@ -448,8 +448,9 @@ class World:
         others = hand.process.others(hand)
         if hand.wants_alone and others:
             return
-        process, seconds = hand.process, self.settings.lease_seconds
-        claimed = self.ledger.claim_next(process.stage, process.name, seconds, alone=hand.wants_alone)
+        process = hand.process
+        self.ledger.beat(process.name, self.settings.lease_seconds)
+        claimed = self.ledger.claim_next(process.stage, process.name, MOST_SECONDS, alone=hand.wants_alone)
         if isinstance(claimed, NotClaimed):
             if claimed.reason == "suspects_wait":
                 hand.wants_alone = True

@@ -19,11 +19,13 @@ from sluice.ledger.trust.blobs import Erasure
 from sluice.ledger.trust.forgotten import Forgotten
 from sluice.ledger.trust.quarantine import Quarantine
 from sluice.workers import handlers, schedules, transfer
+from sluice.workers.broker import rabbit
 from sluice.workers.broker.transport import Transport
 from sluice.workers.processes import webhook_sender
 from sluice.workers.processes.reconciler import Reconciler
 from sluice.workers.processes.webhook_sender import WebhookSender
 from sluice.workers.runtime.blob_store import BlobStore
+from sluice.workers.runtime.shared_blobs import SharedBlobs
 from tests.chaos.delivery.failpoints import ERASING, MOVING, Failpoints
 
 
@@ -33,7 +35,9 @@ def install(failpoints: Failpoints) -> None:
     _wrap_ledger(failpoints, holding)
     _wrap_handlers(failpoints, holding)
     _set(Transport, "publish_wake_ups", failpoints.around("publish", Transport.publish_wake_ups, _is_some))
-    _set(virtual.Channel, "basic_ack", _acknowledging(failpoints))
+    for channel in (virtual.Channel, rabbit.Channel):
+        _set(channel, "basic_ack", _acknowledging(failpoints, channel))
+    _set(rabbit.Channel, "basic_consume", _consuming(rabbit.Channel.basic_consume))
     _set(Reconciler, "tick", _witnessed_tick(failpoints))
     if failpoints.role == "index":
         _wrap_index(failpoints)
@@ -87,14 +91,25 @@ def _wrap_ledger(failpoints: Failpoints, holding: threading.local) -> None:
     _set(Ledger, "create_run", failpoints.around("accept", Ledger.create_run))
 
 
-def _acknowledging(failpoints: Failpoints) -> Any:
-    acknowledge = failpoints.around("ack", virtual.Channel.basic_ack)
+def _acknowledging(failpoints: Failpoints, kind: Any) -> Any:
+    straight = kind.basic_ack
+    acknowledge = failpoints.around("ack", straight)
 
     def acknowledges(channel: Any, *arguments: Any, **named: Any) -> None:
-        failpoints.turns_to(channel._stage)  # noqa: SLF001 - what it takes from stands nowhere else
-        acknowledge(channel, *arguments, **named)
+        stage = getattr(channel, "_stage", "")  # what it takes from stands nowhere else
+        if stage:
+            failpoints.turns_to(stage)
+        (acknowledge if stage else straight)(channel, *arguments, **named)
 
     return acknowledges
+
+
+def _consuming(consume: Any) -> Any:
+    def consumes(channel: Any, queue: str = "", *arguments: Any, **named: Any) -> Any:
+        channel._stage = queue.rpartition(".")[2]  # noqa: SLF001 - as the channel of Redis has it
+        return consume(channel, queue, *arguments, **named)
+
+    return consumes
 
 
 def _witnessed_tick(failpoints: Failpoints) -> Any:
@@ -113,9 +128,11 @@ def _wrap_handlers(failpoints: Failpoints, holding: threading.local) -> None:
 
     def witnessed(handler: handlers.Handler) -> handlers.Handler:
         def handle(event: Event, context: Any) -> Any:
-            witness.say("started", event=event.id, epoch=holding.claim.epoch, kind=event.kind)
+            # Without a claim where a new owner of the index handles again what the old one had settled.
+            epoch = getattr(getattr(holding, "claim", None), "epoch", 0)
+            witness.say("started", event=event.id, epoch=epoch, kind=event.kind)
             outcome = broken(event, context)
-            witness.say("effected", event=event.id, epoch=holding.claim.epoch, kind=event.kind)
+            witness.say("effected", event=event.id, epoch=epoch, kind=event.kind)
             return outcome
 
         broken = failpoints.around("handler", handler)
@@ -133,6 +150,7 @@ def _wrap_index(failpoints: Failpoints) -> None:
 
 
 def _wrap_erasing(failpoints: Failpoints) -> None:
+    shared = "SLUICE_OBJECT_STORE__URL" in os.environ
     owners: dict[str, tuple[Any, str]] = {
         "hold": (Quarantine, "hold"),
         "release": (Quarantine, "release"),
@@ -140,7 +158,7 @@ def _wrap_erasing(failpoints: Failpoints) -> None:
         "removal": (IndexWriter, "remove"),
         "erase": (IndexWriter, "erase"),
         "drop": (local_writer, "drop_others"),
-        "blob": (BlobStore, "remove_unused"),
+        "blob": (SharedBlobs if shared else BlobStore, "remove_unused"),
         "pages": (Erasure, "forget_pages"),
         "export": (transfer, "pack"),
     }

@@ -24,6 +24,7 @@ from tests.chaos.delivery.plan import kill_plan, wait_until
 from tests.chaos.delivery.poison import not_in_quarantine, poisonous, send_bad
 from tests.chaos.delivery.recovery import recovery
 from tests.chaos.delivery.schedules import begun
+from tests.chaos.delivery.short_form import BROKEN, FULL, HUNG, KILLED, QUIET_SECONDS, ends_well
 from tests.chaos.delivery.site import Site
 from tests.chaos.delivery.traces import in_pieces
 from tests.chaos.delivery.verdict import await_quiet, judge
@@ -32,37 +33,6 @@ from tests.chaos.delivery.work import Work
 from tests.support.hook_receiver import receiving
 
 pytestmark = pytest.mark.timeout(900)
-
-QUIET_SECONDS = 240.0
-"""Generous: other tests run beside this one."""
-
-KILLED: Wave = (
-    Cell("accept.after", "api", "kill"),
-    Cell("claim.after", "chunk", "kill"),
-    Cell("handler.after", "embed", "kill"),
-    Cell("go_on.after", "query", "kill"),
-    Cell("journal_fsync.after", "index", "kill"),
-    Cell("settle.after", "query", "kill"),
-)
-BROKEN: Wave = (
-    Cell("publish.before", "api", "exception"),
-    Cell("go_on.after", "query", "exception"),
-    Cell("settle.before", "crawl", "exception"),
-    Cell("settle.after", "chunk", "exception"),
-    Cell("publish.after", "embed", "exception"),
-    Cell("journal_append.after", "index", "exception"),
-    Cell("handler.after", "query", "exception"),
-)
-FULL: Wave = (
-    Cell("handler.before", "search", "enospc"),
-    Cell("settle.before", "embed", "enospc"),
-    Cell("pointer_swap.before", "index", "enospc"),
-)
-HUNG: Wave = (
-    Cell("handler.before", "gate", "hang"),
-    Cell("ack.after", "chunk", "hang"),
-    Cell("tick.before", "reconcile", "hang"),
-)
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +46,6 @@ def site() -> Iterator[Site]:
 def instance(tmp_path_factory: pytest.TempPathFactory, site: Site) -> Iterator[ChaosInstance]:
     with ChaosInstance(tmp_path_factory.mktemp("chaos"), site.settings(), proxied=True) as running:
         yield running
-
-
-def ends_well(work: Work) -> None:
-    """Nothing of this work was lost or doubled."""
-    assert await_quiet(work.instance.ledger_url, QUIET_SECONDS)
-    verdict = judge(work)
-    assert verdict.is_good, str(verdict)
 
 
 def test_undisturbed_work_passes_every_failpoint_and_loses_nothing(instance: ChaosInstance, site: Site) -> None:

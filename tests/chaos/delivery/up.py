@@ -1,9 +1,9 @@
 """`sluice up` for the suite: the product's own supervisor, whose children have the suite's failpoints in them.
 
-What restarts, hands back and watches is thus the product's, and each process is a fork as with `sluice up`. Three things
+What restarts, hands back and watches is thus the product's, and each process is a fork as with `sluice up`. Four things
 differ, all told by the environment: with `CHAOS_HEALING=off` nothing heals (no reconciler is started and nothing is
-handed back); with `CHAOS_BROKER_PORT` the children reach the broker through the suite's proxy on that port; and a
-process that dies often is started again after a second at most, as here it is the suite that kills it, and often.
+handed back); with `CHAOS_BROKER_PORT` the children reach the broker through the suite's proxy on that port, and
+`CHAOS_BROKER` names another server to run as the broker; and a process that dies often is started again after a second at most, as here it is the suite that kills it, and often.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from sluice.api import serve
 from sluice.cli.instance.processes import prepare_metrics
 from sluice.otel.logs import configure
+from sluice.workers.broker.embedded import broker_command
 from sluice.workers.processes.reconciler import run_reconciler
 from sluice.workers.processes.worker import run_worker
 from sluice.workers.settings import Settings, load_settings
@@ -28,7 +29,7 @@ from tests.chaos.delivery.failpoints import Failpoints
 from tests.chaos.delivery.seams import install
 from tests.chaos.delivery.witness import Witness
 
-HEALING, BROKER_PORT, FOLDER = "CHAOS_HEALING", "CHAOS_BROKER_PORT", "CHAOS_FOLDER"
+HEALING, BROKER_PORT, FOLDER, BROKER = "CHAOS_HEALING", "CHAOS_BROKER_PORT", "CHAOS_FOLDER", "CHAOS_BROKER"
 WITNESS_FILE = "witness.jsonl"
 LONGEST_PAUSE_SECONDS = 1.0
 
@@ -51,6 +52,8 @@ def main() -> None:
     prepare_metrics(settings, of_instance=True)
     configure("sluice-up", settings.telemetry)
     supervisor.LONGEST_PAUSE_SECONDS = LONGEST_PAUSE_SECONDS
+    if program := os.environ.get(BROKER):
+        supervisor.broker_command = lambda settings: [program, *broker_command(settings)[1:]]
     preload(settings)
     ChaosSupervisor(settings, Path(sys.argv[1]), _program_of).run()
 

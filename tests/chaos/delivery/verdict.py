@@ -161,6 +161,10 @@ def _subject(row: Row) -> tuple[str, ...]:
             return (body["url"],)
         case "SearchDirected":
             return (body["query"],)
+        case "DocumentsSubmitted":  # a large batch is parted
+            return cause, str(body.get("documents"))
+        case "DocumentChunked":
+            return cause, str(body.get("chunks_blob"))
         case "GapFound":
             return cause, body["gap"]["subject"], body["gap"]["reason"]
         case _:

@@ -30,7 +30,7 @@ SEAMS = (
     "sluice.graph.generations.publish:write_durably",
     "sluice.graph.generations.publish:replace_pointer",
     "sluice.graph.generations.publish:_collect",
-    "sluice.workers.graph_handlers:publish",
+    "sluice.workers.wiring.graphs:publish",
     "sluice.ledger.ledger:Ledger.settle",
 )
 """Functions that a worker dies before and after: rows inside their transaction and behind it, the file, its manifest,

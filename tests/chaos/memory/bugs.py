@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,9 +44,9 @@ def _flush_all_but(is_left_out: Callable[[str], bool]) -> Bug:
     return plant
 
 
-def _write_one_by_one(path: Path, descriptor: int, entries: Sequence[JournalEntry]) -> None:
-    for one in entries:
-        _append_lines(path, descriptor, [one])
+def _write_one_by_one(path: Path, descriptor: int, lines: bytes) -> None:
+    for line in lines.splitlines():
+        _append_lines(path, descriptor, write.lines_of([JournalEntry.from_json_line(line)]))
 
 
 def _cut_without_keeping(path: Path, descriptor: int, whole_bytes: int) -> None:

@@ -8,10 +8,11 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
+from sluice.contracts import ingest
 from sluice.contracts.event import Done, Event, new_run_id
 from sluice.contracts.operations.transfer import ExportDirected
 from sluice.ledger.ledger import Ledger
-from sluice.workers import index_handlers, transfer
+from sluice.workers import transfer
 from tests.support.api_keys import bearer
 from tests.support.in_process import Instance, MakeInstance
 
@@ -267,7 +268,7 @@ def test_an_export_that_was_under_way_begins_anew_after_something_was_forgotten(
     counts = []
     for share in range(4):
         event = Event.of(body, run_id=new_run_id(), corpus="pets")
-        done = transfer.on_export_directed(event, context.readers, context.settings)
+        done = transfer.on_export_directed(event, context.readers, context.artefacts)
         assert isinstance(done, Done)
         [following] = done.emits
         assert isinstance(following.body, ExportDirected)
@@ -284,7 +285,7 @@ def test_an_export_that_was_under_way_begins_anew_after_something_was_forgotten(
 def test_many_documents_are_forgotten_in_parts(
     filled: TestClient, workers: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_handlers, "IDS_AT_ONCE", 3)
+    monkeypatch.setattr(ingest, "IDS_AT_ONCE", 3)
     run = ok(filled.post("/v1/forget", json={"corpus": "pets", "where": "metadata.n < 6"}), 202)["run_id"]
     finish(workers)
     assert ids(filled) == ["notes/6"]

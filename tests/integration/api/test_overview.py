@@ -12,13 +12,14 @@ import pytest
 from sqlalchemy import Select
 from starlette.testclient import TestClient
 
-from sluice.contracts.event import QUEUES
-from sluice.ledger import overview
+from sluice.contracts.event import QUEUES, Retry
+from sluice.ledger import overview, reader
 from sluice.ledger.audit import actions_on, record
-from sluice.ledger.ledger import Ledger
+from sluice.ledger.ledger import Claim, Ledger
 from sluice.ledger.schema.tables import stage_minutes
 from sluice.workers.service.operate.overview import look as glance
 from tests.support.api_keys import bearer
+from tests.support.postgresql import empty_schema
 from tests.support.valkey import Valkey
 
 
@@ -105,6 +106,47 @@ def test_a_pool_size_is_recorded_shown_and_taken_back(http: TestClient, ledger: 
     with ledger.database.reading() as connection:
         acts = [(one.action, one.note) for one in actions_on(connection, "stage:crawl")]
     assert acts == [("scale", note) for note in ("0: night", "9", "0", "as the settings say")]
+
+
+def test_any_key_may_read_the_work_of_a_stage(http: TestClient, ledger: Ledger) -> None:
+    scaler = bearer(http, "agent", "none")
+    path = "/v1/stages/query/backlog"
+    assert http.get(path, headers=scaler).json() == {"ready": 0, "claimed": 0, "due_soon": 0, "open": 0}
+    for question in ("who?", "when?"):
+        http.post("/v1/gate", json={"query": question, "create_corpus": True}, headers=bearer(http, "agent"))
+    claim = ledger.claim_next("query", "a-worker", 30.0)
+    assert isinstance(claim, Claim)
+    assert http.get(path, headers=scaler).json() == {"ready": 1, "claimed": 1, "due_soon": 0, "open": 2}
+    ledger.settle(claim, Retry(30.0, "again"))
+    assert http.get(path, headers=scaler).json() == {"ready": 1, "claimed": 0, "due_soon": 1, "open": 2}
+    assert http.get("/v1/stages/tea/backlog", headers=scaler).status_code == 422
+    assert http.get(path).status_code == 401
+
+
+def test_a_paused_stage_needs_a_worker_for_its_probe_alone(ledger: Ledger, http: TestClient) -> None:
+    for question in ("who?", "when?"):
+        http.post("/v1/gate", json={"query": question, "create_corpus": True})
+    ledger.pause("query", "it keeps failing", seconds=30.0)
+    assert (ledger.backlog("query").ready, ledger.backlog("query").open) == (2, 1)
+    ledger.pause("query", "their maintenance", operator="ana")
+    assert (ledger.backlog("query").ready, ledger.backlog("query").open) == (2, 0)
+
+
+@pytest.mark.parametrize("on", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def test_the_work_of_a_stage_is_counted_by_indices(on: str, ledger: Ledger, request: pytest.FixtureRequest) -> None:
+    engine, explain = ledger.database.engine, "EXPLAIN QUERY PLAN "
+    if on == "postgresql":
+        other = Ledger(empty_schema(request.getfixturevalue("postgresql_cluster")))
+        assert other.backlog("crawl").open == 0
+        engine, explain = other.database.engine, "EXPLAIN "
+    made = reader._WORK.params(of_queue="crawl", soon=1e9).compile(engine, compile_kwargs={"literal_binds": True})  # noqa: SLF001
+    with engine.connect() as connection:
+        if on == "postgresql":
+            connection.exec_driver_sql("SET enable_seqscan = off")  # it would read an empty table whole
+        plan = [str(row[-1]) for row in connection.exec_driver_sql(explain + str(made))]
+    read = [step for step in plan if "events" in step and ("SCAN" in step.upper() or "SEARCH" in step)]
+    assert len(read) == 3, plan
+    assert all(("events_due" if on == "sqlite" else "using events_") in step for step in read), plan
 
 
 @pytest.mark.parametrize("workers", [-1, 65, "many"])

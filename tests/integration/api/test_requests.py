@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from starlette.testclient import TestClient
 
 from sluice.contracts.event import QUEUES
 from sluice.contracts.retrieval import RetrievalPort
+from sluice.index.settings import ObjectStoreSettings
+from sluice.workers.service import instance
 from sluice.workers.settings import PoolSettings
 from sluice_client import SluiceClient
 
@@ -74,6 +78,17 @@ def test_a_site_that_is_no_domain_is_refused_before_anything_is_recorded(http: T
     assert len(http.get("/v1/runs").json()["data"]) == 1
 
 
+def test_without_its_rabbitmq_an_instance_is_ready_takes_requests_and_says_what_it_lacks(
+    serve: Callable[..., TestClient],
+) -> None:
+    http = serve(wake_up_url="amqp://guest:hunter2@127.0.0.1:1//")
+    assert http.get("/readyz").status_code == 200
+    assert http.post(GATE, json=BODY).status_code == 202
+    checks = http.get("/healthz").json()["checks"]
+    assert (checks["broker"]["ok"], checks["wake_ups"]["ok"]) == (True, False)
+    assert "hunter2" not in str(checks)
+
+
 def test_an_instance_without_workers_lives_and_is_ready_and_is_not_well(http: TestClient) -> None:
     assert http.get("/livez").json() == {"ok": True}
     ready = http.get("/readyz")
@@ -86,6 +101,26 @@ def test_an_instance_without_workers_lives_and_is_ready_and_is_not_well(http: Te
 def test_a_stage_of_which_no_worker_is_wanted_is_well(serve: Callable[..., TestClient]) -> None:
     http = serve(pools=PoolSettings(**dict.fromkeys(QUEUES, 0)))  # type: ignore[arg-type]
     assert http.get("/healthz").json()["checks"]["workers"]["ok"]
+
+
+def test_where_others_scale_the_pools_only_what_waits_for_long_makes_it_ill(
+    serve: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    http = serve(object_store=ObjectStoreSettings(url=f"file://{tmp_path}/store"), signing_key=SecretStr("ab" * 32))
+
+    def workers() -> tuple[int, bool, bool]:
+        health = http.get("/healthz")
+        told = health.json()["checks"]["workers"]
+        return health.status_code, told["ok"], "query" in told["detail"]
+
+    assert workers() == (200, True, True), "told, and well"
+    assert http.post("/v1/stages/query/scale", json={"workers": 2}).status_code == 200
+    assert workers() == (503, False, True), "an operator wants some"
+    http.post("/v1/stages/query/scale", json={"workers": None})
+    assert http.post("/v1/gate", json={"query": "Who?", "create_corpus": True}).status_code == 202
+    assert workers() == (200, True, True)
+    monkeypatch.setattr(instance, "UNSERVED_SECONDS", -1.0)
+    assert workers() == (503, False, True), "an event waits, and nobody comes"
 
 
 def test_the_head_of_an_answer_about_a_run_names_it(http: TestClient) -> None:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from sluice.contracts.errors import NotFound
-from sluice.index.remote.object_store import open_store
+from sluice.disk.object_store import open_store
 from sluice.index.settings import ObjectStoreSettings
 from sluice.workers.backup.archive import Keys, Seal
 from sluice.workers.backup.restore import restore, verify
@@ -21,7 +17,7 @@ from sluice.workers.backup.take import take
 from sluice.workers.backup.target import Target
 from tests.support.backup_story import fill, forgets
 from tests.support.in_process import Instance, MakeInstance
-from tests.support.instance import free_port
+from tests.support.moto_server import KEYS, moto_serving
 
 BUCKET = "s3://backups/sluice"
 
@@ -41,27 +37,10 @@ def place(
     if request.param == "file":
         yield f"file://{tmp_path}/store", ObjectStoreSettings()
         return
-    program = os.environ.get("MOTO_SERVER") or shutil.which("moto_server")
-    if program is None:
-        pytest.skip("no moto_server (PyPI: moto[server]); MOTO_SERVER names one")
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    for name, value in (("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("AWS_REGION", "us-east-1")):
+    for name, value in KEYS:
         monkeypatch.setenv(name, value)
-    server = subprocess.Popen([program, "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                httpx.put(f"{url}/backups").raise_for_status()
-                break
-            except httpx.TransportError:
-                assert time.monotonic() < deadline, "moto's server does not start"
-                time.sleep(0.1)
+    with moto_serving("backups") as url:
         yield BUCKET, ObjectStoreSettings(endpoint=url)
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def test_a_backup_goes_to_an_object_store_in_parts_and_comes_back_from_there(

@@ -475,12 +475,12 @@ def test_what_a_dead_worker_had_taken_is_put_back_and_what_a_living_one_holds_is
 ) -> None:
     for name in ("dead", "alive"):
         transport.say_present("crawl", name)
-        transport.put_back_orphans("crawl", name)
+        transport.wake_ups.put_back_orphans("crawl", name)
     broker.delete(KEYS.presence("crawl", "dead"))
     broker.lpush(KEYS.taken("crawl", "dead"), b"older", b"newer")
     broker.lpush(KEYS.taken("crawl", "alive"), b"held")
     broker.lpush(QUEUE, b"waiting")
-    assert transport.put_back_orphans("crawl", "w1") == 2
+    assert transport.wake_ups.put_back_orphans("crawl", "w1") == 2
     assert broker.lrange(QUEUE, 0, -1) == [b"waiting", b"newer", b"older"]
     assert broker.lrange(KEYS.taken("crawl", "alive"), 0, -1) == [b"held"]
     assert broker.smembers(KEYS.takers("crawl")) == {b"alive", b"w1"}
@@ -532,11 +532,11 @@ def test_what_a_killed_worker_held_is_handled_by_the_next(
 ) -> None:
     sent = ids(concurrency + 3)
     sends(transport, *sent)
-    transport.put_back_orphans("crawl", "w1")
+    transport.wake_ups.put_back_orphans("crawl", "w1")
     with celery_worker(valkey, pool=pool, concurrency=concurrency, pause_seconds=60.0):
         until(lambda: broker.llen("begun") == concurrency)
     assert broker.llen(TAKEN) >= concurrency
-    assert transport.put_back_orphans("crawl", "w2") >= concurrency
+    assert transport.wake_ups.put_back_orphans("crawl", "w2") >= concurrency
     assert broker.llen(QUEUE) == len(sent)
     with celery_worker(valkey, "w2", pool=pool, concurrency=concurrency) as worker:
         until(lambda: broker.llen("handled") == len(sent))
@@ -580,9 +580,9 @@ def test_a_worker_that_is_killed_between_taking_and_refusing_loses_no_garbage(
     valkey: Valkey, transport: Transport, broker: redis.Redis
 ) -> None:
     """As if killed there: the item lies among the taken ones, and nobody holds it."""
-    transport.put_back_orphans("crawl", "w1")
+    transport.wake_ups.put_back_orphans("crawl", "w1")
     broker.lpush(TAKEN, b"garbage")
-    transport.put_back_orphans("crawl", "w2")
+    transport.wake_ups.put_back_orphans("crawl", "w2")
     with taker(valkey, "w2") as worker:
         assert worker.takes(0.5) is None
     assert broker.lrange(MALFORMED_LIST, 0, -1) == [b"garbage"]

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -20,7 +21,7 @@ from sluice.workers import task
 from sluice.workers.context import Context
 from sluice.workers.handlers import HANDLERS
 from sluice.workers.processes.reconciler import Reconciler
-from sluice.workers.runtime.claims import LEAST_OUTCOMES, Heartbeat, stage_window
+from sluice.workers.runtime.claims import LEAST_OUTCOMES, Heartbeat, is_cancelled, stage_window
 from sluice.workers.settings import DeliverySettings
 from tests.support.ledger_story import page
 from tests.support.valkey import Valkey
@@ -369,3 +370,37 @@ def _wake(context: Context) -> None:
     """Make the event's next try due now."""
     with sqlite3.connect(context.settings.data_dir / "ledger.sqlite") as connection:
         connection.execute("UPDATE events SET status = 'ready' WHERE status = 'waiting'")
+
+
+def test_a_process_beats_once_for_all_it_has_in_hand_and_learns_what_it_lost(context: Context) -> None:
+    ledger, beats = context.ledger, list[str]()
+    events = [Event.of(page(number), run_id=new_run_id(), corpus="docs") for number in range(3)]
+    for event in events:
+        ledger.create_run(NewRun(event.run_id, "crawl", "docs", "0" * 64), [(event, Next(event.body))])
+    heartbeat, original = Heartbeat(ledger, 0.3), ledger.beat
+
+    def counted(worker: str, lease_seconds: float) -> frozenset[tuple[str, int]]:
+        beats.append(worker)
+        return original(worker, lease_seconds)
+
+    ledger.beat = counted  # type: ignore[method-assign]
+    heartbeat.ready("w1")
+    heartbeat.ready("w1")
+    claims = [claim for _ in events if isinstance(claim := ledger.claim_next("crawl", "w1", 60.0), Claim)]
+    assert (beats, len(claims)) == (["w1"], 3)
+    with ExitStack() as held:
+        for claim in claims:
+            held.enter_context(heartbeat.of(claim))
+        assert not is_cancelled()
+        ledger.cancel(claims[-1].event.run_id)  # the hold of this thread
+        deadline = time.monotonic() + 10.0
+        while not is_cancelled() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert (is_cancelled(), heartbeat.in_hand) == (True, 2)
+        before, began = len(beats), time.monotonic()
+        time.sleep(0.5)
+        assert len(beats) - before <= (time.monotonic() - began) / 0.1 + 1, "not one for each claim"
+    known = len(beats)
+    time.sleep(0.3)
+    assert len(beats) == known, "nothing in hand, nothing to say"
+    heartbeat.close()

@@ -178,7 +178,9 @@ def test_workers_that_give_signs_of_life_are_counted_by_stage(transport: Transpo
 
 def parked_by(transport: Transport) -> list[tuple[bytes, str, str]]:
     letters: list[tuple[bytes, str, str]] = []
-    while transport.park_malformed("crawl", lambda item, reason, error: letters.append((item, reason, error.field))):
+    while transport.wake_ups.park_malformed(
+        "crawl", lambda item, reason, error: letters.append((item, reason, error.field))
+    ):
         pass
     return letters
 
@@ -195,14 +197,14 @@ def test_an_item_that_could_not_be_parked_stays(transport: Transport, broker: re
 
     broker.lpush(KEYS.malformed("crawl"), b"garbage")
     with pytest.raises(Unavailable):
-        transport.park_malformed("crawl", is_away)
+        transport.wake_ups.park_malformed("crawl", is_away)
     assert parked_by(transport) == [(b"garbage", "malformed", "item")]
 
 
 def test_one_worker_at_a_time_parks(transport: Transport, broker: redis.Redis) -> None:
     broker.lpush(KEYS.malformed("crawl"), b"garbage")
     meanwhile: list[object] = []
-    transport.park_malformed("crawl", lambda *_: meanwhile.extend(parked_by(transport)))
+    transport.wake_ups.park_malformed("crawl", lambda *_: meanwhile.extend(parked_by(transport)))
     assert meanwhile == []
     assert parked_by(transport) == []
 

@@ -13,13 +13,13 @@ from obstore.store import MemoryStore
 
 from sluice.contracts.errors import Conflict, Corrupted, InvalidSetting, NotFound, Unavailable
 from sluice.contracts.retrieval import Query, Strategy
+from sluice.disk.object_store import ObjectStore, open_store
 from sluice.index.folder import CorpusLayout
 from sluice.index.generations.manifest import load_manifest, make_generation_name
 from sluice.index.generations.publish import list_generation_names, read_current_name, verify
 from sluice.index.local.reader import IndexReader
 from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
-from sluice.index.remote.object_store import ObjectStore, open_store
 from sluice.index.remote.snapshots import list_stored_generations, prune, pull, push, read_stored_current
 from sluice.index.settings import ObjectStoreSettings, QuerySettings
 from tests.support.loopback_s3 import LoopbackS3, serving
@@ -356,7 +356,7 @@ def test_a_store_that_does_not_answer_is_unavailable_and_one_that_refuses_names_
 
 @pytest.mark.parametrize("url", ["foo://x", "/just/a/path", "s3://"])
 def test_a_url_that_names_no_store_is_an_invalid_setting(url) -> None:
-    with pytest.raises(InvalidSetting, match=r"index\.object_store_url"):
+    with pytest.raises(InvalidSetting, match=r"object_store\.url"):
         open_store(url, ObjectStoreSettings())
 
 

@@ -76,6 +76,12 @@ def test_a_corpus_moves_to_qdrant_by_configuration_alone(valkey, qdrant) -> None
     try:
         with moved.context.writers.writing(CORPUS) as writer:
             writer.publish()
+            first = writer.rebuild().generation
+            writer.rebuild()
+        readers = moved.context.readers
+        kept = readers.generations(CORPUS)
+        assert [one.is_current for one in kept] == [True, False]
+        assert readers.roll_back(CORPUS, kept[1].name).name == first.name == readers.reader(CORPUS).generation
         after, _ = searched(query, moved.context)
         assert [chunk.chunk_id for chunk in after.chunks] == [chunk.chunk_id for chunk in before.chunks]
         for one, other in zip(after.chunks, before.chunks, strict=True):

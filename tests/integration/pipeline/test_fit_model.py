@@ -10,7 +10,9 @@ import pytest
 
 from sluice.contracts.api import DocumentsRequest
 from sluice.contracts.retrieval import Query
+from sluice.disk.object_store import open_store
 from sluice.evaluation.retrieval.cases import Case
+from sluice.index.settings import ObjectStoreSettings
 from sluice.trust.confidence import BY_MEANING
 from sluice.workers.context import Context
 from sluice.workers.steps.retrieve import Retriever
@@ -101,3 +103,12 @@ def test_weights_of_another_model_in_a_file_of_that_name_are_not_used(tmp_path) 
     path.replace(fits.write(fit.model_copy(update={"fingerprint": "two/32"})))
     assert ModelFits(tmp_path).of("two/32") is None
     assert ModelFits(tmp_path).of(None) is None
+
+
+def test_weights_that_one_machine_fitted_are_those_of_all(tmp_path) -> None:
+    store = open_store(f"file://{tmp_path}/store", ObjectStoreSettings())
+    fit = ModelFit(fingerprint="one/32", lexical_weight=0.02, confidence=BY_MEANING)
+    there = ModelFits(tmp_path / "there" / "fitted-models", store)
+    assert there.of("two/32") is None
+    ModelFits(tmp_path / "here" / "fitted-models", store).write(fit)
+    assert there.of("one/32") == fit

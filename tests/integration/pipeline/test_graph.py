@@ -17,9 +17,9 @@ from sluice.contracts.operations.forget import Selection
 from sluice.graph.generations.publish import Generation, current, verified
 from sluice.ledger.graph.reading import Totals
 from sluice.ledger.graph.store import Change
-from sluice.workers.graph_handlers import BEHIND_SECONDS, REST, publish_rows
 from sluice.workers.service.callers import OWN_MACHINE
 from sluice.workers.service.forget import ForgetDesk
+from sluice.workers.wiring.graphs import BEHIND_SECONDS, REST, publish_rows
 from tests.support.graph.corpus import FILES
 from tests.support.graph.rows import graph_row
 from tests.support.in_process import Instance, MakeInstance

@@ -15,10 +15,10 @@ from sluice.graph.generations.publish import current, verified
 from sluice.index.folder import CorpusLayout
 from sluice.index.generations.publish import read_current_name, rollback
 from sluice.ledger.graph.store import Change
-from sluice.workers.graph_handlers import REST
 from sluice.workers.processes.watches.graph import GraphWatch
 from sluice.workers.service.callers import OWN_MACHINE, Caller
 from sluice.workers.service.graphs import GraphDesk
+from sluice.workers.wiring.graphs import REST
 from tests.support.graph.corpus import FILES
 from tests.support.graph.rows import graph_row
 from tests.support.in_process import Instance, MakeInstance

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import redis
 
@@ -65,6 +67,22 @@ def test_a_pause_of_an_operator_stays(instance: Instance, disk: Disk) -> None:
     disk.is_short = False
     Maintenance(instance.context).tick()
     assert paused(instance) == {"crawl": "a site complains"}
+
+
+def test_a_machine_does_not_resume_what_another_has_paused(
+    make_instance: MakeInstance, disk: Disk, tmp_path: Path
+) -> None:
+    shared = {"object_store": {"url": (tmp_path / "store").as_uri()}, "signing_key": "ab" * 32}
+    instance = make_instance(**shared)
+    of_another = f"{DISK_SHORT}, on machine another"
+    instance.context.ledger.pause("crawl", of_another)
+    disk.is_short = True
+    Maintenance(instance.context).tick()
+    own = paused(instance)["embed"]
+    assert own.startswith(f"{DISK_SHORT}, on machine ")
+    disk.is_short = False
+    Maintenance(instance.context).tick()
+    assert paused(instance) == {"crawl": of_another}
 
 
 def test_a_broker_that_was_started_anew_is_told_again(instance: Instance, disk: Disk, valkey: Valkey) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from sqlalchemy import text
 
@@ -25,6 +26,7 @@ from sluice.workers.broker.transport import Transport
 from sluice.workers.processes.kernel import ZOMBIE, all_processes, descendants, facts_of
 from sluice.workers.processes.shutdown import DEAF, HUNG, STOP_SECONDS
 from tests.integration.processes.odd_worker import BEGAN
+from tests.support.instance import free_port
 from tests.support.repository import IMPORT_PATH
 from tests.support.valkey import Valkey
 
@@ -34,6 +36,14 @@ KINDS = ("solo", "threads", "prefork")
 LEASE_SECONDS = 3.0
 PATIENCE_SECONDS = 180.0
 """For what takes some seconds here: the machine may be busy."""
+
+
+PORT = free_port()
+
+
+def probe(path: str) -> int:
+    """The status that the worker's metrics port answers."""
+    return httpx.get(f"http://127.0.0.1:{PORT}/{path}", timeout=10).status_code
 
 
 class Odd:
@@ -125,14 +135,31 @@ def test_a_signal_lets_it_finish_what_it_has_in_hand(odd: Odd, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_takes_longer_than_a_lease_is_handed_back_and_counts_no_death(odd: Odd, kind: str) -> None:
-    worker = odd.starts(kind)
+def test_with_time_to_stop_it_finishes_a_long_event_and_takes_no_other(odd: Odd, kind: str) -> None:
+    at_once = {"POOLS__CRAWL": "1"}
+    worker = odd.starts(kind, POOLS__STOP_SECONDS="60", TELEMETRY__METRICS_ADDRESS=f"127.0.0.1:{PORT}", **at_once)
+    assert (probe("livez"), probe("readyz")) == (200, 200)
+    long = odd.gets("sleep/8")
+    odd.works_on(long)
+    later = odd.gets("soon")
+    worker.terminate()
+    odd.until(lambda: "draining" in odd.log())
+    assert (probe("livez"), probe("readyz")) == (200, 503)
+    assert worker.wait(PATIENCE_SECONDS) == 0
+    assert odd.row(long).status == "settled", "its claim outlived two leases"
+    row = odd.row(later)
+    assert (row.status, row.attempts, row.deaths) == ("ready", 0, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_takes_longer_than_the_time_to_stop_is_handed_back_and_counts_no_death(odd: Odd, kind: str) -> None:
+    worker = odd.starts(kind, POOLS__STOP_SECONDS="1")
     event = odd.gets("hang")
     child = odd.works_on(event)
     started = time.monotonic()
     worker.terminate()
     assert worker.wait(PATIENCE_SECONDS) == 0
-    assert LEASE_SECONDS <= time.monotonic() - started < LEASE_SECONDS + STOP_SECONDS + 5
+    assert 1 <= time.monotonic() - started < 1 + STOP_SECONDS + 5
     row = odd.row(event)
     assert (row.status, row.worker, row.deaths) == ("ready", None, 0)
     assert not lives(child)

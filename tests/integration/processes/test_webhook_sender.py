@@ -67,7 +67,7 @@ def sender(context: Context) -> Iterator[WebhookSender]:
 
 
 def hook(context: Context, url: str, *types: Any) -> WebhookMade:
-    desk = WebhookDesk(context.ledger, context.settings, secret_of(context.settings.data_dir))
+    desk = WebhookDesk(context.ledger, context.settings, secret_of(context.settings))
     asked = WebhookRequest(url=url, types=types or ("run.finished", "answer.ready"))
     return desk.create(asked, OWN_MACHINE)
 
@@ -141,7 +141,7 @@ def test_a_secret_is_encrypted_and_a_rotated_one_signs_beside_the_new_one(
     context: Context, sender: WebhookSender, receiver: Receiver
 ) -> None:
     made = hook(context, receiver.url)
-    desk = WebhookDesk(context.ledger, context.settings, secret_of(context.settings.data_dir))
+    desk = WebhookDesk(context.ledger, context.settings, secret_of(context.settings))
     rotated = desk.rotate(made.id, OWN_MACHINE)
     stored = context.ledger.webhooks.find(made.id)[1]
     assert made.secret.removeprefix("whsec_") not in stored

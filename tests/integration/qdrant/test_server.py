@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from pydantic import SecretStr
 from sluice.contracts.errors import InvalidSetting, TimedOut, Unavailable
 from sluice.contracts.retrieval import Filters, Query, Strategy
 from sluice.index.qdrant.reader import QdrantReader
-from sluice.index.qdrant.server import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS, open_collection
+from sluice.index.qdrant.server import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS, Clause, list_corpora, open_collection
 from sluice.index.qdrant.writer import QdrantWriter
 from sluice.index.settings import QdrantSettings, QuerySettings
 from tests.support.loopback_qdrant import LoopbackQdrant, serving
@@ -21,6 +22,10 @@ from tests.support.loopback_qdrant import LoopbackQdrant, serving
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Payload indexes have no effect", "ignore:Api key is used with an insecure connection"
 )
+
+
+BUILT = "/collections/team-a_c~00000001"
+"""The first collection of a corpus."""
 
 
 @pytest.fixture
@@ -60,18 +65,17 @@ def test_a_corpus_is_written_and_searched_over_http(make, server, memory_path) -
 def test_the_collection_has_one_dense_and_one_sparse_vector_and_an_index_for_every_condition(
     make, server, memory_path
 ) -> None:
-    _filled(make, memory_path, _settings(server.url, collection_prefix="team-a")).close()
+    _filled(make, memory_path, _settings(server.url, collection_prefix="team-a", shards=6, replicas=3)).close()
     calls = [(method, path, body) for method, path, _, body in server.calls]
-    (created,) = [body for method, path, body in calls if (method, path) == ("PUT", "/collections/team-a_c")]
+    (created,) = [body for method, path, body in calls if (method, path) == ("PUT", BUILT)]
     assert created["vectors"][DENSE] == {"size": make.dimension, "distance": "Dot"}
     assert created["sparse_vectors"] == {TERMS: {"modifier": "idf"}}
     indexed = {body["field_name"]: body["field_schema"] for _, path, body in calls if path.endswith("/index")}
     assert indexed.keys() == {*KEYWORDS, *PREFIXED, *NUMBERS}
     assert indexed["url"]["prefix"] is True
-    upserts = [
-        body["points"] for method, path, body in calls if (method, path) == ("PUT", "/collections/team-a_c/points")
-    ]
-    assert [len(points) for points in upserts] == [18, 1]
+    upserts = [body["points"] for method, path, body in calls if (method, path) == ("PUT", f"{BUILT}/points")]
+    assert [len(points) for points in upserts] == [18, 1, 1]
+    assert (created["shard_number"], created["replication_factor"], created["write_consistency_factor"]) == (6, 3, 2)
     chunk = next(point for point in upserts[0] if point["payload"]["kind"] == "chunk")
     assert len(chunk["vector"][DENSE]) == make.dimension
     assert all(0 <= index < 2**32 for index in chunk["vector"][TERMS]["indices"])
@@ -109,8 +113,8 @@ def test_a_search_costs_two_round_trips_and_a_third_for_the_scores_that_it_has_n
         reader.retrieve(query, make.vector("x"))
         server.calls.clear()
         reader.retrieve(query, make.vector("x"))
-        assert [path.removeprefix("/collections/sluice_c") for _, path, _, _ in server.calls] == expected
-    server.engine.delete_collection("sluice_c")
+        assert [re.sub(r"/collections/sluice_c(~\d+)?", "", path) for _, path, _, _ in server.calls] == expected
+    server.engine.delete_collection("sluice_c~00000001")
     assert reader.retrieve(query).generation is None
     collection.close()
 
@@ -119,9 +123,41 @@ def test_a_server_that_refuses_the_key_names_the_setting_and_never_the_key(make,
     server.status = 403
     collection = open_collection("c", _settings(server.url))
     with pytest.raises(InvalidSetting, match=r"qdrant\.api_key") as refused:
-        collection.exists()
+        collection.builds()
     assert "very-secret" not in str(refused.value)
     collection.close()
+
+
+def test_an_alias_is_moved_in_one_request(make, server, memory_path) -> None:
+    collection = _filled(make, memory_path, _settings(server.url))
+    server.calls.clear()
+    with QdrantWriter(memory_path, "c", collection) as writer:
+        assert writer.rebuild().is_proven
+    collection.close()
+    (moved,) = [body["actions"] for _, path, _, body in server.calls if path == "/collections/aliases"]
+    assert moved == [
+        {"delete_alias": {"alias_name": "sluice_c"}},
+        {"create_alias": {"collection_name": "sluice_c~00000002", "alias_name": "sluice_c"}},
+    ]
+
+
+def test_a_passing_failure_is_tried_again_and_a_refusal_is_not(make, server, memory_path, monkeypatch) -> None:
+    monkeypatch.setattr("sluice.index.qdrant.server._WRITE_PAUSES", (0.0, 0.0))
+    collection = _filled(make, memory_path, _settings(server.url))
+    for status, tries in ((503, 3), (400, 1)):
+        server.status = status
+        server.calls.clear()
+        with pytest.raises(Unavailable, match=str(status)):
+            collection.delete((Clause("above", "until", 0),))
+        assert len(server.calls) == tries
+    collection.close()
+
+
+def test_corpora_are_listed_by_their_aliases(make, server, memory_path) -> None:
+    _filled(make, memory_path, _settings(server.url)).close()
+    _filled(make, memory_path, _settings(server.url, collection_prefix="other"))
+    server.engine.create_collection("sluice_old", vectors_config={})
+    assert list_corpora(_settings(server.url)) == ("c", "old")
 
 
 def test_a_server_that_fails_is_unavailable(make, server, memory_path) -> None:
@@ -137,7 +173,7 @@ def test_a_server_that_is_too_slow_has_timed_out(server, memory_path) -> None:
     server.delay_seconds = 1.4
     collection = open_collection("c", _settings(server.url, timeout_seconds=1, write_timeout_seconds=1))
     with pytest.raises(TimedOut, match="did not answer in time"):
-        collection.exists()
+        collection.builds()
     collection.close()
 
 
@@ -147,7 +183,7 @@ def test_a_server_that_is_not_there_is_unavailable(memory_path) -> None:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     collection = open_collection("c", _settings(url))
     with pytest.raises(Unavailable, match="does not answer"):
-        collection.exists()
+        collection.builds()
     collection.close()
 
 

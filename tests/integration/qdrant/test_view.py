@@ -13,18 +13,17 @@ from sluice.index.qdrant.reader import QdrantReader
 from sluice.index.qdrant.server import ServerCollection as Collection
 from sluice.index.qdrant.writer import QdrantWriter
 from sluice.index.settings import QuerySettings
-from tests.support.loopback_qdrant import collection_in_memory
+from tests.support.loopback_qdrant import KINDS, collection_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
 QUERIES = QuerySettings(duplicate_threshold=0.0)
 
 
-@pytest.fixture
-def collection() -> Iterator[Collection]:
-    collection = collection_in_memory()
-    yield collection
-    collection.close()
+@pytest.fixture(params=KINDS)
+def collection(request: pytest.FixtureRequest) -> Iterator[Collection]:
+    with collection_of(request.param) as collection:
+        yield collection
 
 
 @pytest.fixture

@@ -12,29 +12,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, Unavailable
+from sluice.contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, Unavailable
 from sluice.contracts.retrieval import Query, Strategy
 from sluice.index.journal.files import list_files
+from sluice.index.journal.records import Upsert
 from sluice.index.local.working_set import WritePolicy
 from sluice.index.local.writer import IndexWriter
-from sluice.index.qdrant.payload import STATE_ID, CollectionState
+from sluice.index.qdrant.payload import STATE_ID, CollectionState, make_points
 from sluice.index.qdrant.reader import QdrantReader
 from sluice.index.qdrant.server import Clause, make_point
 from sluice.index.qdrant.server import ServerCollection as Collection
-from sluice.index.qdrant.writer import QdrantWriter
+from sluice.index.qdrant.writer import QdrantWriter, list_builds, roll_back
 from sluice.index.settings import QuerySettings
-from tests.support.loopback_qdrant import collection_in_memory
+from tests.support.loopback_qdrant import KINDS, collection_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
 EVERYTHING = (Clause("any", "kind", ("chunk", "document")),)
 
 
-@pytest.fixture
-def collection() -> Iterator[Collection]:
-    collection = collection_in_memory()
-    yield collection
-    collection.close()
+@pytest.fixture(params=KINDS)
+def collection(request: pytest.FixtureRequest) -> Iterator[Collection]:
+    with collection_of(request.param) as collection:
+        yield collection
 
 
 @pytest.fixture
@@ -53,31 +53,41 @@ def _found(collection: Collection) -> set[tuple[str, str]]:
     return {(chunk.document_id, chunk.text) for chunk in chunks}
 
 
+def _serving(collection: Collection) -> str:
+    """The name of the collection that the alias names."""
+    (state,) = [payload for payload in [collection.payload(STATE_ID)] if payload]
+    return CollectionState.model_validate_json(state["state"]).collection
+
+
 def _texts(documents: Sequence[Any]) -> set[tuple[str, str]]:
     return {(document.document_id, chunk.text) for document in documents for chunk in document.chunks}
 
 
 class _Failing:
-    """A collection that fails at its `at`-th writing call, as an engine does that goes away."""
+    """A collection that fails at its `fails_at`-th writing call, as an engine does that goes away; so do all others of
+    its server, of which `whole` counts the calls."""
 
-    def __init__(self, inner: Collection, at: int) -> None:
-        self._inner = inner
-        self.fail_at(at)
+    def __init__(self, inner: Collection, fails_at: int, whole: _Failing | None = None) -> None:
+        self._inner, self._whole = inner, whole or self
+        self.fail_at(fails_at)
         self.writes = 0
 
     def fail_at(self, call: int) -> None:
         """Fail at that writing call from now; 0: never."""
-        self._left = call
+        self.left = call
+
+    def at(self, name: str) -> _Failing:
+        return _Failing(self._inner.at(name), 0, self._whole)
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._inner, name)
-        if name not in ("create", "upsert", "mark", "unmark", "delete"):
+        if name not in ("create", "upsert", "mark", "unmark", "delete", "drop", "serve"):
             return method
 
         def counted(*arguments: Any) -> Any:
-            self.writes += 1
-            self._left -= 1
-            if self._left == 0:
+            self._whole.writes += 1
+            self._whole.left -= 1
+            if self._whole.left == 0:
                 raise Unavailable("the engine is gone")
             return method(*arguments)
 
@@ -242,7 +252,7 @@ def test_a_collection_that_was_dropped_is_filled_again(make, root, collection) -
     with _writer(root, collection) as writer:
         writer.append(*make.batch(documents))
         writer.publish()
-    collection.create(make.dimension)
+    collection.at(_serving(collection)).create(make.dimension)
     with _writer(root, collection) as writer:
         assert writer.publish().document_count == 3
     assert _found(collection) == _texts(documents)
@@ -268,17 +278,133 @@ def test_a_collection_that_covers_more_than_the_journal_is_refused(make, root, c
 
 def test_a_long_journal_is_taken_in_by_parts_that_each_count(make, root, collection, monkeypatch) -> None:
     monkeypatch.setattr("sluice.index.qdrant.writer.MOST_RECORDS", 4)
+    with _writer(root, collection) as writer:
+        writer.append(*make.batch(make.many(1)))
+        writer.publish()
+    documents = make.many(12)
+    with IndexWriter(root, "c") as local:
+        local.append(*make.batch(documents[1:]))
+    with pytest.raises(Unavailable):
+        _writer(root, _Failing(collection, 8))
+    part = _found(collection)
+    assert _texts(documents[:1]) < part < _texts(documents)
+    with _writer(root, collection) as writer:
+        assert writer.published_offset == 12
+        assert writer.rebuild().is_proven
+    assert _found(collection) == _texts(documents)
+
+
+def test_a_fill_that_fails_at_any_call_goes_on_where_it_ended_and_is_seen_only_when_it_is_whole(
+    make, root, collection, monkeypatch
+) -> None:
+    """Every writing call of a rebuild is made to fail in turn, as if the process were killed there."""
+    monkeypatch.setattr("sluice.index.qdrant.writer.MOST_RECORDS", 4)
     documents = make.many(11)
+    with _writer(root, collection) as writer:
+        writer.append(*make.batch(documents))
+        writer.publish()
+        serving = _serving(collection)
+    whole = _Failing(collection, 0)
+    with _writer(root, whole) as writer:
+        assert writer.rebuild().is_proven
+    sent = whole.writes
+    for turn in range(1, sent + 1):
+        before = _serving(collection)
+        with _writer(root, _Failing(collection, turn)) as writer, pytest.raises(Unavailable, match="engine is gone"):
+            writer.rebuild()
+        assert _found(collection) == _texts(documents)
+        rest = _Failing(collection, 0)
+        with _writer(root, rest) as writer:
+            assert writer.rebuild().is_proven
+        assert _serving(collection) > before > serving
+        assert _found(collection) == _texts(documents)
+        assert len(collection.builds()) == 2, "the one that serves, and the one before it"
+        if 7 <= turn < sent - 1:  # the first part is not sent again
+            assert rest.writes < sent, turn
+
+
+def test_a_fill_that_lost_points_is_not_searched(make, root, collection) -> None:
+    documents = make.many(5)
+
+    class Losing(_Failing):
+        def at(self, name: str) -> Losing:
+            return Losing(self._inner.at(name), 0, self._whole)
+
+        def upsert(self, points: Sequence[Any]) -> None:
+            self._inner.upsert([one for one in points if "doc-3" not in str(one.payload)])
+
+    with _writer(root, collection) as writer:
+        writer.append(*make.batch(documents))
+        writer.publish()
+    before = _serving(collection)
+    with _writer(root, Losing(collection, 0)) as writer, pytest.raises(Unavailable, match="holds 8 chunks of 4"):
+        writer.rebuild()
+    assert (_serving(collection), collection.builds()) == (before, [before])
+    assert _found(collection) == _texts(documents)
+
+
+def test_the_collection_before_a_rebuild_can_be_rolled_back_to_and_goes_after_a_day(make, root, collection) -> None:
+    now = 0.0
+    documents = make.many(5)
+    with _writer(root, collection, monotonic=lambda: now) as writer:
+        writer.append(*make.batch(documents))
+        first = writer.publish()
+        writer.rebuild()
+        writer.append(*make.batch([make.document("new", "alpha new")]))
+        writer.publish()
+        names = [(one.name, one.is_current, one.problem) for one in list_builds(collection, "c")]
+        assert [name[1:] for name in names] == [(True, ""), (False, "")]
+        assert names[1][0] == first.name
+        with pytest.raises(NotFound):
+            roll_back(collection, "c", "q00000099-0000000000000000")
+        assert roll_back(collection, "c", first.name) == first
+        assert _found(collection) == _texts(documents)
+        writer.append(*make.batch([make.document("newer", "alpha newer")]))
+        writer.publish()
+        assert _found(collection) == _texts(documents) | {("new", "alpha new"), ("newer", "alpha newer")}
+        assert len(collection.builds()) == 2
+        now = 90_000.0
+        writer.append(*make.batch([make.document("newest", "alpha newest")]))
+        writer.publish()
+        assert collection.builds() == [_serving(collection)]
+    with _writer(root, collection) as writer:
+        writer.rebuild()
+        writer.erase()
+        assert collection.builds() == [_serving(collection)], "erased documents are in no other collection"
+
+
+def test_a_search_goes_on_in_the_collection_that_it_began_in(make, root, collection) -> None:
+    with _writer(root, collection) as writer:
+        writer.append(*make.batch([make.document("d", "ferrets old")]))
+        writer.publish()
+        view = QdrantReader(collection, "c", QuerySettings()).current_view()
+        assert view is not None
+        writer.rebuild()
+        writer.append(*make.batch([make.document("d", "ferrets new", age=timedelta(seconds=-1))]))
+        writer.publish()
+        ranked, source = view.find("ferrets", None, Strategy.BM25, None, 5)
+        assert [source.read(one.number)[1].text for one in ranked] == ["ferrets old"]
+
+
+def test_a_collection_that_an_older_sluice_made_is_searched_until_an_alias_replaces_it(make, root, collection) -> None:
+    """It had the name of the alias itself, and points with fewer fields."""
+    documents = make.many(3)
     with IndexWriter(root, "c") as local:
         local.append(*make.batch(documents))
-    with pytest.raises(Unavailable):
-        _writer(root, _Failing(collection, 14))
-    part = _found(collection)
-    assert part
-    assert part < _texts(documents)
+    collection.create(make.dimension)
+    for offset, document in enumerate(documents, start=1):
+        collection.upsert(
+            list(make_points(1, offset, Upsert.of(document, make.vectors([document]), "m"), (120.0, 40.0)))
+        )
+    old = CollectionState(
+        corpus="c", number=1, journal_offset=3, document_count=3, chunk_count=6, id_set_hash="0" * 64,
+        model_fingerprint="m", dimension=make.dimension, published_at=make.now,
+    )  # fmt: skip
+    collection.upsert([old.point()])
+    assert _found(collection) == _texts(documents)
     with _writer(root, collection) as writer:
-        assert writer.published_offset == 11
-        assert writer.rebuild().is_proven
+        assert writer.publish().document_count == 3
+    assert _serving(collection) == f"{collection.name}~00000001"
     assert _found(collection) == _texts(documents)
 
 

@@ -65,7 +65,7 @@ def test_what_is_pushed_here_is_pulled_and_served_there(sluice, published, tmp_p
 
 
 def test_an_earlier_generation_is_pushed_and_pulled_by_name(sluice, published, tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("SLUICE_INDEX__OBJECT_STORE_URL", (tmp_path / "store").as_uri())
+    monkeypatch.setenv("SLUICE_OBJECT_STORE__URL", (tmp_path / "store").as_uri())
     assert sluice("home", "push").exit_code == 0
     assert sluice("home", "push", published[0]).exit_code == 0
     pulled = json.loads(sluice("away", "pull", published[1], "--json").stdout)
@@ -75,7 +75,7 @@ def test_an_earlier_generation_is_pushed_and_pulled_by_name(sluice, published, t
 def test_a_store_that_is_missing_or_empty_is_named(sluice, published, tmp_path) -> None:
     refused = sluice("home", "push")
     assert refused.exit_code == 2
-    assert "index.object_store_url" in refused.stderr
+    assert "object_store.url" in refused.stderr
     empty = sluice("away", "pull", "--store", (tmp_path / "empty").as_uri())
     assert empty.exit_code == 3
     assert "default/CURRENT" in empty.stderr

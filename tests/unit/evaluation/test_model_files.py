@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import Conflict, NotFound
+from sluice.disk.object_store import open_store
 from sluice.evaluation.learned_gate import (
     METADATA,
     MODEL,
@@ -15,9 +16,11 @@ from sluice.evaluation.learned_gate import (
     find_model,
     list_models,
     own_models_dir,
+    share_models,
     write_model,
 )
 from sluice.gate.learned.model import FEATURES, GateModel
+from sluice.index.settings import ObjectStoreSettings
 from sluice.ingest.embed.minilm import FINGERPRINT
 
 SHIPPED = sorted(path.parent for path in MODELS_DIR.glob(f"*/{MODEL}"))
@@ -51,3 +54,21 @@ def test_a_version_is_written_once_and_an_instances_own_comes_first(tmp_path: Pa
 def test_an_unknown_model_is_answered_with_those_that_there_are(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=SHIPPED[0].name):
         find_model("no-such", tmp_path)
+
+
+def test_machines_that_share_a_store_have_each_others_models(tmp_path: Path) -> None:
+    store = open_store(f"file://{tmp_path}/store", ObjectStoreSettings())
+    here, there = tmp_path / "here", tmp_path / "there"
+    write_model(own_models_dir(here) / "v1", {MODEL: b"{}", METADATA: b"1"})
+    write_model(own_models_dir(there) / "v2", {MODEL: b"[]"})
+    share_models(here, store)
+    for one in (there, here, here):
+        share_models(one, store)
+    for one in (here, there):
+        folder = own_models_dir(one)
+        assert sorted(path.relative_to(folder).as_posix() for path in folder.glob("*/*")) == [
+            f"v1/{METADATA}",
+            f"v1/{MODEL}",
+            f"v2/{MODEL}",
+        ]
+    share_models(here, None)

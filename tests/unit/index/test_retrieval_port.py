@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,19 +75,26 @@ def _over(root: Path, collection: Collection) -> Iterator[Engine]:
     )
     with QdrantWriter(root, CORPUS, collection) as writer:
         yield Engine("qdrant", writer, reader, reader)
-    collection.close()
 
 
-def _qdrant(root: Path) -> Iterator[Engine]:
-    from tests.support.loopback_qdrant import collection_in_memory  # the client library takes long to import
+def _qdrant(root: Path, kind: str) -> Iterator[Engine]:
+    from tests.support.loopback_qdrant import collection_of  # the client library takes long to import
 
-    yield from _over(root, collection_in_memory())
-
-
-ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {"local": _local, "qdrant": _qdrant}
+    with collection_of(kind) as collection:
+        yield from _over(root, collection)
 
 
-@pytest.fixture(params=["local", pytest.param("qdrant", marks=pytest.mark.slow)])
+ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {
+    "local": _local,
+    "memory": partial(_qdrant, kind="memory"),
+    "edge": partial(_qdrant, kind="edge"),
+    "server": partial(_qdrant, kind="server"),
+}
+
+
+@pytest.fixture(
+    params=["local", *(pytest.param(name, marks=pytest.mark.slow) for name in ("memory", "edge", "server"))]
+)
 def engine(request: pytest.FixtureRequest, memory_path: Path) -> Iterator[Engine]:
     yield from ENGINES[request.param](memory_path)
 
@@ -277,8 +285,6 @@ CONDITIONS = [
     ("metadata.number in (2, 3.0, '4')", {2, 3}),
     ("fetched_at >= 2000-01-01 and fetched_at < 2200-01-01", set(range(10))),
     ("fetched_at > 2200-01-01", set()),
-]
-LOCAL_CONDITIONS = [
     ("metadata.number >= 3 and metadata.half < 3", {3, 4, 5}),
     ("metadata.number > 'a' or metadata.odd exists and not metadata.number exists", set()),
     ("url exists", {0, 2, 3, 4, 6, 7, 8}),
@@ -305,12 +311,18 @@ def test_conditions_of_the_filter_language_are_exact(make, engine, strategy) -> 
         for i in range(10)
     ]
     engine.publish(make, documents)
-    for where, expected in CONDITIONS + (LOCAL_CONDITIONS if engine.name == "local" else []):
+    for where, expected in CONDITIONS:
         found = engine.ask("ferrets sleep", strategy, make.vector("x"), where=where, top_k=50)
         assert set(_documents(found)) == {f"d{i}" for i in expected}, where
-    if engine.name != "local":
-        with pytest.raises(InvalidInput, match="cannot compare trust"):
-            engine.ask("ferrets", strategy, make.vector("x"), where="trust > .5")
+
+
+def test_a_rare_chunk_is_found_by_a_condition_that_only_its_document_tells(make, engine, strategy) -> None:
+    """More chunks are looked at than the candidates that were asked for."""
+    documents = [make.document(f"d{i}", f"ferrets sleep {i}", metadata={"number": i}) for i in range(300)]
+    engine.publish(make, documents)
+    vector = make.vector("ferrets sleep 1")
+    found = engine.ask("ferrets sleep", strategy, vector, where="metadata.number >= 297", candidates=5, top_k=5)
+    assert set(_documents(found)) == {"d297", "d298", "d299"}
 
 
 def test_fetched_after_is_exact_to_the_microsecond(make, engine, strategy) -> None:

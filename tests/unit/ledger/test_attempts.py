@@ -104,9 +104,7 @@ def test_what_waits_as_its_run_is_cancelled_has_no_attempt_more(story: Story) ->
 
 def test_the_claim_of_a_worker_that_goes_on_is_an_attempt(story: Story) -> None:
     [event] = story.begins(page())
-    settled = story.ledger.settle(
-        story.claims(event), Done((Next(page(2)),)), go_on=GoOn(frozenset({"crawl"}), "w1", 10.0)
-    )
+    settled = story.ledger.settle(story.claims(event), Done((Next(page(2)),)), go_on=GoOn({"crawl": 10.0}, "w1"))
     assert settled.following is not None
     assert told(story, settled.following.event) == [None]
 

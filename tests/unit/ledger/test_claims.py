@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sqlalchemy import select, text
 
 from sluice.contracts.errors import Fenced
 from sluice.contracts.event import Done, Next
 from sluice.ledger.audit import actions_on
+from sluice.ledger.events import beats, claims
 from sluice.ledger.ledger import Claim, NotClaimed
-from sluice.ledger.schema.tables import operator_actions
+from sluice.ledger.schema.tables import events, operator_actions, worker_beats
 from tests.support.ledger_story import Story, page
 
 
@@ -51,8 +54,7 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_old_claim_is_fenced(story: S
     assert (new.epoch, new.deliveries) == (2, 2)
     with pytest.raises(Fenced):
         story.ledger.settle(old, Done(emits=(Next(page(2)),)))
-    with pytest.raises(Fenced):
-        story.ledger.heartbeat(old, 10.0)
+    assert story.ledger.beat("w1", 10.0) == frozenset()
     assert [kind for _, kind in _kinds(story, event.run_id)] == ["CrawlDirected"]
 
 
@@ -63,15 +65,78 @@ def test_a_slow_worker_that_nobody_replaced_may_still_settle(story: Story) -> No
     assert story.ledger.settle(claim, Done()).finished
 
 
-def test_a_heartbeat_keeps_the_lease(story: Story) -> None:
-    [event] = story.begins(page())
-    claim = story.claims(event)
-    story.clock.passes(9.0)
-    story.ledger.heartbeat(claim, 10.0)
-    story.clock.passes(9.0)
-    assert story.ledger.expire_leases(3) == ()
+def test_a_worker_that_beats_keeps_its_claims_and_a_silent_one_loses_them(story: Story) -> None:
+    kept, lost = story.begins(page(1), page(2))
+    for worker in ("w1", "w2"):
+        story.ledger.beat(worker, 5.0)
+    taken = [story.ledger.claim_next("crawl", worker, 600.0) for worker in ("w1", "w2")]
+    assert [claim.event.id for claim in taken if isinstance(claim, Claim)] == [kept.id, lost.id]
+    for _ in range(9):
+        story.clock.passes(1.0)
+        assert story.ledger.beat("w1", 5.0) == {(kept.id, 1)}
+        assert story.ledger.expire_leases(3) == ()
     story.clock.passes(1.0)
+    assert story.ledger.expire_leases(3) == (("crawl", lost.id),), "crawl waits for two leases of five seconds"
+    assert (story.statuses(kept), story.statuses(lost)) == ("claimed", "ready")
+    assert story.ledger.beat("w2", 5.0) == frozenset(), "so a worker learns what it has lost"
+    [died] = [one for one in story.ledger.attempts(lost.run_id) if one.event_id == lost.id]
+    assert (died.ending, died.why) == ("died", "its lease ran out")
+
+
+def test_a_worker_that_beats_holds_nothing_beyond_the_limit_of_its_claim(story: Story) -> None:
+    [event] = story.begins(page())
+    story.ledger.beat("w1", 5.0)
+    story.claims(event, "w1")
+    story.clock.passes(10.0)
+    story.ledger.beat("w1", 5.0)
     assert story.ledger.expire_leases(3) == (("crawl", event.id),)
+
+
+def test_an_answers_stage_does_not_wait_for_a_silent_worker_as_long_as_the_others(story: Story) -> None:
+    [directed], asked = story.begins(page()), story.asks()
+    story.ledger.beat("w1", 5.0)
+    for event in (directed, asked):
+        assert event.queue is not None
+        assert isinstance(story.ledger.claim_next(event.queue, "w1", 600.0), Claim)
+    story.clock.passes(5.0)
+    assert story.ledger.expire_leases(3) == (("query", asked.id),)
+    story.clock.passes(5.0)
+    assert story.ledger.expire_leases(3) == (("crawl", directed.id),)
+
+
+def test_a_worker_that_comes_back_as_its_claims_are_looked_at_keeps_them(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [event] = story.begins(page())
+    story.ledger.beat("w1", 5.0)
+    assert isinstance(story.ledger.claim_next("crawl", "w1", 600.0), Claim)
+    story.clock.passes(10.0)
+    free = claims.free
+
+    def comes_back(*facts: Any, **more: Any) -> Any:
+        monkeypatch.undo()
+        beats.beat(facts[0], "w1", story.clock(), 5.0)
+        return free(*facts, **more)
+
+    monkeypatch.setattr(claims, "free", comes_back)
+    assert story.ledger.expire_leases(3) == ()
+    assert story.statuses(event) == "claimed"
+
+
+def test_a_worker_is_forgotten_once_it_is_silent_for_long_and_holds_nothing(story: Story) -> None:
+    [event] = story.begins(page())
+    for worker in ("idle", "holds", "beats"):
+        story.ledger.beat(worker, 5.0)
+    story.claims(event, "holds")
+    with story.ledger.database.writing() as connection:
+        connection.update(events, {"id": event.id}, {"due_at": story.clock() + 600})
+    story.clock.passes(10.0)
+    story.ledger.beat("beats", 5.0)
+    known = select(worker_beats.c.worker).order_by(worker_beats.c.worker)
+    story.ledger.expire_leases(3)
+    assert story.ledger.database.read(known).scalars() == ["beats", "holds"]
+    story.ledger.expire_leases(3)
+    assert story.ledger.database.read(known).scalars() == ["beats"]
 
 
 def test_the_third_death_parks_the_event_as_poison_and_closes_its_run(story: Story) -> None:

@@ -17,13 +17,9 @@ from sqlalchemy import event
 from sluice.contracts.errors import InvalidInput, PolicyRefused
 from sluice.contracts.event import DeadLetter
 from sluice.ledger.ledger import Ledger
-from tests.support.console_reads import READS
+from tests.support.console_reads import GROWS, OF_OPEN_WORK, READS
 from tests.support.ledger_story import Clock, Story, page
 
-OF_OPEN_WORK = ("events_due", "events_open", "events_ready", "events_in_lane", "runs_retrying")
-"""Partial indices that hold only work in hand: reading one whole costs what there is to do."""
-GROWS = ("attempts", "audit", "dead_letters", "events", "operator_actions", "outcomes", "quarantine", "runs")
-"""Tables that grow with what was done; the others hold as many rows as people made."""
 MOST_STATEMENTS = {"one run": 6, "one letter": 6, "overview": 5, "a run's timeline": 7}
 """Statements of reads that take more than three, in one transaction."""
 

@@ -224,7 +224,7 @@ class TestSyncOnSqlite:
             "SELECT count(*) FROM events WHERE status = 'ready' AND queue = ? AND priority = ? AND lane = ?",
             "events_in_lane",
         ),
-        ("SELECT id FROM events WHERE status = 'claimed' AND due_at IS NOT NULL AND worker = ?", "events_due"),
+        ("SELECT id FROM events WHERE status = 'claimed' AND worker = ?", "events_held"),
         ("SELECT payload FROM events WHERE run_id = ? AND kind = 'GapFound' ORDER BY seq", "events_of_kind"),
         ("SELECT payload FROM events WHERE run_id = ? AND seq > 9 ORDER BY seq LIMIT 9", "events_of_run"),
         ("SELECT run_id FROM runs WHERE answer_due_at <= ? ORDER BY answer_due_at", "runs_answer_due"),

@@ -108,6 +108,12 @@ def test_a_new_ledger_and_one_of_this_version_are_left_alone(make: Make) -> None
     assert _shape(new) == before
 
 
+def test_an_empty_database_becomes_a_new_ledger(make: Make) -> None:
+    database = make()
+    assert migrate(database, NOW) == Migration(None)
+    assert look(database).found == schema_version()
+
+
 def test_a_ledger_with_steps_back_of_all_owners_gets_scopes_and_those_begin_anew(make: Make) -> None:
     """Version 7 had neither owners nor scopes; the position in the runs and the day's lift of cost stay."""
     database, new = make(), make()
@@ -124,7 +130,11 @@ def test_a_ledger_with_steps_back_of_all_owners_gets_scopes_and_those_begin_anew
         "DROP TABLE webhook_deliveries",
         "DROP TABLE schedules",
         "DROP TABLE passage_marks",
+        "DROP TABLE published",
+        *(f"ALTER TABLE leases DROP COLUMN {column}" for column in ("epoch", "since", "note")),
         *(f"DROP TABLE {table}" for table in ("attempts", "stage_minutes", "pool_sizes", "console_sessions")),
+        "DROP TABLE worker_beats",
+        "DROP INDEX events_held",
         *(f"DROP INDEX {index}" for index in INDICES),
         "ALTER TABLE runs DROP COLUMN retrying",
         *(
@@ -360,7 +370,12 @@ def _shape(database: Database) -> dict[str, Any]:
         else:
             indices = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()"
         rows = connection.execute(text(indices)).all()
-        return {"tables": tables, "order": order, "indices": {name: _plain(sql) for name, sql in rows}}
+        options: dict[str, Any] = {}
+        if connection.dialect.name == "postgresql":
+            ask = "SELECT relname, reloptions FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
+            options = {name: sorted(given) for name, given in connection.execute(text(ask)) if given}
+        named = {name: _plain(sql) for name, sql in rows}
+        return {"tables": tables, "order": order, "indices": named, "options": options}
 
 
 def _table_shape(found: Any, table: str) -> dict[str, Any]:

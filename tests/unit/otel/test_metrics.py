@@ -8,10 +8,13 @@ import urllib.request
 from pathlib import Path
 from socket import socket
 
+import httpx
+
 from bench.demo.metric_names import metric_names
 from sluice.otel import metrics
 from sluice.otel.metrics.registry import LABELS
 from sluice.otel.settings import fresh_metrics_dir
+from tests.support.instance import free_port
 from tests.support.repository import IMPORT_PATH, REPOSITORY
 
 _PROCESS = """
@@ -136,3 +139,20 @@ def test_a_bucket_names_the_trace_and_the_run_of_its_latest_observation_whicheve
     assert "a" * 32 in _run(show, variables)
     assert fresh_metrics_dir(tmp_path) == variables
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_port_of_the_metrics_answers_probes() -> None:
+    port = free_port()
+    state = {"lives": True, "is_ready": False}
+    stop = metrics.serve_metrics(f"127.0.0.1:{port}", lambda: state["lives"], lambda: state["is_ready"])
+
+    def status(path: str) -> int:
+        return httpx.get(f"http://127.0.0.1:{port}{path}").status_code
+
+    try:
+        assert [status(path) for path in ("/livez", "/readyz", "/metrics")] == [200, 503, 200]
+        state.update(lives=False, is_ready=True)
+        assert [status(path) for path in ("/livez", "/readyz", "/metrics")] == [503, 200, 200]
+    finally:
+        stop()
+    metrics.serve_metrics(None)()

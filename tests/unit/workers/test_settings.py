@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.contracts.errors import InvalidSetting
-from sluice.workers.settings import load_settings, stray_variables
+from sluice.workers.settings import environment_of, load_settings, stray_variables
 
 
 @pytest.mark.parametrize("content", [b"x = [", b"\xff\xfe", b"http_port = 'x'", b"surprise = 1"])
@@ -75,14 +75,33 @@ def test_a_variable_that_sets_nothing_is_named_and_does_no_harm(folder: Path, mo
     assert second.startswith("SLUICE_PORT_80_TCP_ADDR is no setting")
 
 
-@pytest.mark.parametrize("url", ["amqp://user:secret@rabbit/", "localhost:6379", "sqs://"])
+@pytest.mark.parametrize(
+    ("url", "remedy"),
+    [
+        ("amqp://user:secret@rabbit/", "set it as wake_up_url beside a Redis or Valkey"),
+        ("localhost:6379", "redis://host:6379/0, or leave it out"),
+        ("sqs://", "redis://host:6379/0, or leave it out"),
+    ],
+)
 def test_a_broker_that_is_no_redis_is_refused_with_the_remedy_and_without_its_password(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, url: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, url: str, remedy: str
 ) -> None:
     monkeypatch.setenv("SLUICE_BROKER_URL", url)
-    with pytest.raises(InvalidSetting, match="redis://host:6379/0, or leave it out") as refused:
+    with pytest.raises(InvalidSetting, match=remedy) as refused:
         load_settings()
     assert "secret" not in str(refused.value)
+
+
+def test_wake_ups_go_by_rabbitmq_or_not_at_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_WAKE_UP_URL", "redis://:secret@valkey/")
+    with pytest.raises(InvalidSetting, match="amqp://user:password@host:5672/, or leave it out") as refused:
+        load_settings()
+    assert "secret" not in str(refused.value)
+    monkeypatch.setenv("SLUICE_WAKE_UP_URL", "amqps://user:secret@rabbit/")
+    settings = load_settings()
+    (folder / "broker.url").write_text("redis://127.0.0.1:1/0")
+    settings = settings.model_copy(update={"data_dir": folder})
+    assert environment_of(settings)["SLUICE_WAKE_UP_URL"] == "amqps://user:secret@rabbit/"
 
 
 def test_an_instance_is_found_from_a_folder_below_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

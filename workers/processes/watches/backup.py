@@ -19,9 +19,10 @@ from typing import IO
 
 import structlog
 
+from sluice.contracts.errors import Conflict
 from sluice.otel import metrics
 from sluice.workers.backup import VERIFIED
-from sluice.workers.backup.forgotten import LOG, copy_beside
+from sluice.workers.backup.forgotten import LOG, copy_beside, size_of
 from sluice.workers.context import Context
 
 log = structlog.get_logger(__name__)
@@ -46,6 +47,10 @@ class NightlyBackup:
 
     def look(self) -> None:
         """Begin the backup where it is due, and see to the one that runs."""
+        try:
+            self._context.index_owner.require_here("a backup")
+        except Conflict:  # the journals are there
+            return
         if not self._context.ledger.lease(LEASE, self._holder, _LEASE_SECONDS):
             return
         verified_at = self._verified_at()
@@ -86,8 +91,7 @@ class NightlyBackup:
 
     def _copy_log(self) -> None:
         """Put the log of what was forgotten beside the backups when it has grown."""
-        path = self._context.settings.data_dir / LOG
-        size = path.stat().st_size if path.is_file() else 0
+        size = size_of(self._context)
         if size in (0, self._copied_bytes):
             return
         from sluice.workers.backup.archive import Seal  # here: few processes have a log to copy
@@ -95,5 +99,5 @@ class NightlyBackup:
 
         told, recipient = str(self._settings.to), self._settings.recipient
         target = Target(f"{told.rstrip('/')}/", self._context.settings.object_store, LOG)
-        copy_beside(self._context.settings.data_dir, target, Seal((recipient,) if recipient else ()))
+        copy_beside(self._context, target, Seal((recipient,) if recipient else ()))
         self._copied_bytes = size

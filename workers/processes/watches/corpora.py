@@ -37,13 +37,13 @@ from sluice.index.folder import CorpusLayout, list_corpora
 from sluice.index.generations.manifest import load_manifest
 from sluice.index.generations.publish import read_current_name, read_rollback_offset
 from sluice.ledger.events.outbox import NO_KEY
-from sluice.memory.journal.write import journal_path
 from sluice.memory.qdrant_schema import collection_name
 from sluice.otel import metrics
 from sluice.workers.context import Context
 from sluice.workers.runtime.observers import utc_now
 
 if TYPE_CHECKING:
+    from sluice.memory.journal.file import Journal
     from sluice.workers.service.memories import MemoryDesk
 
 log = structlog.get_logger(__name__)
@@ -124,7 +124,7 @@ class MemoryWatch:
 
     def look(self) -> None:
         """Send the parts that the index lacks."""
-        if not (self._context.settings.data_dir / "memory").is_dir():
+        if not (self._context.object_store or self._context.memories.root.is_dir()):
             metrics.MEMORY_BEHIND.set(0)
             return
         if not self._context.ledger.lease("memory", self._holder, MEMORY_LEASE_SECONDS):
@@ -134,16 +134,17 @@ class MemoryWatch:
 
         desk = MemoryDesk(self._context)
         behind = sum(
-            self._follow(desk, project, feature, desk.memories.of(project).folder)
+            self._follow(desk, project, feature, desk.memories.of(project).journal(feature))
             for project in desk.memories.names()
             for feature in desk.memories.of(project).features()
         )
         metrics.MEMORY_BEHIND.set(behind)
 
-    def _follow(self, desk: MemoryDesk, project: str, feature: str, folder: Path) -> int:
+    def _follow(self, desk: MemoryDesk, project: str, feature: str, journal: Journal) -> int:
         """Send the parts of one feature that the index lacks; return how many."""
         try:
-            size = journal_path(folder, feature).stat().st_size
+            journal.complete()
+            size = journal.path.stat().st_size
             if self._covered.get((project, feature)) == size or self._is_under_way(project, feature):
                 return 0
             sent = desk.bring_up(project, feature, NO_KEY, once_per=f"{self._now():%Y-%m-%dT%H}")

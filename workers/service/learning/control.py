@@ -16,6 +16,7 @@ from sluice.contracts.learning.events import DefenceHealed, DefencePinned
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.operations.dead_letters import OperatorAction
 from sluice.evaluation.defence import ALL, DefenceState, Scope, heal, named, stepping_back, trip
+from sluice.evaluation.learned_gate import share_models
 from sluice.evaluation.rollout.ab_report import AbReport, compare_plans, make_report
 from sluice.evaluation.rollout.arm_figures import ArmFigures, fold
 from sluice.evaluation.rollout.canary import StageVerdict, expected_runs, judge_stage, read_judging
@@ -288,6 +289,7 @@ class RolloutDesk:
     ) -> control.Rollout:
         """Begin a shadow or a canary, and keep the model among the blobs."""
         stages = check_stages(request.stages) if request.action == "canary" else ()
+        share_models(self._context.settings.data_dir, self._context.object_store)
         model = self._context.gate_models.keep(read_model_file(version, self._context.settings.data_dir))
         if not stages:
             return begin(was, version, model.sha256, cause)

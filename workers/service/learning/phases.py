@@ -13,7 +13,7 @@ from sluice.contracts.learning.events import ResponseJudged
 from sluice.contracts.learning.run_outcome import RunOutcome
 from sluice.contracts.plan import Plan
 from sluice.evaluation import manual_log, phases
-from sluice.evaluation.learned_gate import METADATA, find_model
+from sluice.evaluation.learned_gate import METADATA, find_model, share_models
 from sluice.evaluation.retrieval.report import read_retrieval_report
 from sluice.evaluation.run_totals import RunTotals, total_by
 from sluice.workers.context import Context
@@ -78,6 +78,7 @@ def f1_lifts(context: Context, version: str) -> dict[str, float]:
 
     Raises `NotFound` if there is no such model, and `Corrupted` if its metadata cannot be read.
     """
+    share_models(context.settings.data_dir, context.object_store)
     path = find_model(version, context.settings.data_dir) / METADATA
     try:
         measures = json.loads(path.read_text(encoding="utf-8"))["measures"]

@@ -434,6 +434,7 @@ class RetrievalMetadata(Model):  # Facts about the search behind the result
     limits: str | None = None
     confidence_dropped: int = 0
     guard_dropped: int = 0
+    behind: int = 0
     graph: GraphUse | None = None
 
 class RetrievedChunk(Model):  # A chunk with all its scores and ranks

@@ -639,6 +639,12 @@ class Spending(Model):  # What all runs of this UTC day used, against its ceilin
     used: float
     ceiling: float | None = None
 
+class StageBacklog(Model):  # The work of one stage, for whoever decides how many workers it gets: a number of events
+    ready: int
+    claimed: int
+    due_soon: int
+    open: int
+
 class StageFigures(Model):  # What a stage did over some hours.
     stage: Literal['gate', 'search', 'crawl', 'chunk', 'embed', 'index', 'query', 'graph'] | str
     minutes_each: int

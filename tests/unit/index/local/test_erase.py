@@ -22,7 +22,7 @@ from sluice.index.qdrant.server import Condition
 from sluice.index.qdrant.writer import QdrantWriter
 from sluice.index.search.filters import selector
 from sluice.index.settings import QuerySettings
-from tests.support.loopback_qdrant import collection_in_memory
+from tests.support.loopback_qdrant import collection_of
 
 _ANYTHING: Condition = ()
 SECRET = "walrus"
@@ -127,19 +127,19 @@ def test_erased_twice_it_changes_nothing(writer: IndexWriter, tmp_path: Path) ->
 
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 def test_in_qdrant_no_point_and_no_record_of_it_is_left(memory_path: Path, make: Any) -> None:
-    collection = collection_in_memory()
-    with QdrantWriter(memory_path, "c", collection) as writer:
+    with collection_of("memory") as collection, QdrantWriter(memory_path, "c", collection) as writer:
         going = [make.document(f"g-{n}", f"{SECRET} text {n}", url=f"{GONE}{n}", source="crawl") for n in (1, 2)]
         writer.append(*make.batch([*make.many(3), *going]))
         writer.publish()
+        writer.rebuild()
         writer.append(*make.batch([make.document("g-1", f"{SECRET} changed", url=f"{GONE}1", source="crawl")]))
         erases(writer)
         assert traces(memory_path) == []
+        assert len(collection.builds()) == 1, "nor in the collection before a rebuild"
         everything = [hit for hit in collection.points(_ANYTHING, ("facts", "chunk")) if hit.id != STATE_ID]
         assert everything
         assert not any(SECRET in str(hit.payload) or "g-1" in str(hit.payload) for hit in everything)
         assert writer.rebuild().is_proven
-    collection.close()
 
 
 @pytest.mark.parametrize(

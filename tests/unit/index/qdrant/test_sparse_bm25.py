@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.index.journal.records import Removal, Upsert
 from sluice.index.qdrant.payload import (
     MOST_TERMS,
+    USUAL_AVERAGES,
     hash_dimension,
     list_dimensions,
+    measure_averages,
     saturate,
     solve_frequency,
     weigh_chunk,
     weigh_question,
 )
-from sluice.index.terms.terms import USUAL_BOOSTS
 from sluice.text.words import K1, B
 
 
@@ -38,7 +40,7 @@ def test_any_text_gives_weights_that_an_engine_can_store(text) -> None:
 
 def test_a_weight_is_the_bm25_of_the_term_without_its_rarity(make) -> None:
     chunk = make.document("d", "lease lease heartbeat").chunks[0]
-    weights = weigh_chunk(None, chunk, average_terms=6.0)
+    weights = weigh_chunk(None, chunk, (6.0, 3.0))
     penalty = K1 * (1 - B + B * 3 / 6.0)
     assert weights[hash_dimension("text", "leas")] == pytest.approx(2 * (K1 + 1) / (2 + penalty))
     assert weights[hash_dimension("text", "heartbeat")] == pytest.approx((K1 + 1) / (1 + penalty))
@@ -54,7 +56,7 @@ def test_more_of_a_term_weighs_more_and_less_each_time_and_length_counts_against
 
 def test_title_and_headings_are_weighed_with_the_text_and_identifiers_apart(make) -> None:
     chunk = make.document("d", "call parseHttpRequest here").chunks[0].model_copy(update={"section_path": ("Leases",)})
-    weights = weigh_chunk("Heartbeats", chunk, 120.0)
+    weights = weigh_chunk("Heartbeats", chunk)
     for field, term in (("text", "heartbeat"), ("text", "leas"), ("code", "parsehttprequest"), ("text", "call")):
         assert hash_dimension(field, term) in weights
 
@@ -62,7 +64,6 @@ def test_title_and_headings_are_weighed_with_the_text_and_identifiers_apart(make
 def test_a_question_weighs_each_field_by_its_boost_and_drops_function_words() -> None:
     weights = weigh_question("how is the lease renewed")
     assert weights[hash_dimension("text", "leas")] == 1.0
-    assert weights[hash_dimension("title", "leas")] == USUAL_BOOSTS.title
     assert hash_dimension("text", "the") not in weights
     many = weigh_question(" ".join(f"word{i}" for i in range(500)))
     assert len(many) <= 4 * MOST_TERMS
@@ -77,3 +78,14 @@ def test_the_frequency_of_a_term_follows_from_what_one_chunk_scores_for_it(popul
 def test_a_term_of_several_parts_has_dimensions_for_each() -> None:
     assert len(list_dimensions("parse_http request")) == len(list_dimensions("parse http request")) == 3
     assert list_dimensions("?!") == []
+
+
+def test_the_average_length_is_that_of_the_corpus_once_it_has_many_chunks(make) -> None:
+    def record(*texts: str) -> Upsert:
+        document = make.document("d", *texts)
+        return Upsert.of(document, make.vectors([document]), "m")
+
+    assert measure_averages([]) == USUAL_AVERAGES
+    assert measure_averages([record("one two three"), Removal("e")]) == pytest.approx(USUAL_AVERAGES, rel=0.1)
+    many = record(*(f"one two three number{i} camelCase six" for i in range(1_900)))
+    assert measure_averages([many]) == pytest.approx((7, 3.4), abs=0.5)

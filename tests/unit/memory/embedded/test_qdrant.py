@@ -43,7 +43,9 @@ def test_what_is_recorded_is_found_on_the_server(qdrant: LoopbackQdrant, tmp_pat
         status = memory.status()
         assert (status.engine, status.index_available, status.collections) == ("qdrant", True, (AUTH,))
     [created] = [
-        body for method, path, _, body in qdrant.calls if method == "PUT" and path == f"/collections/memory_{AUTH}"
+        body
+        for method, path, _, body in qdrant.calls
+        if method == "PUT" and path == f"/collections/memory_{AUTH}~00000001"
     ]
     assert (created["hnsw_config"]["m"], created["hnsw_config"]["ef_construct"]) == (24, 200)
 

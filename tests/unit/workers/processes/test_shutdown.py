@@ -73,3 +73,11 @@ def test_an_event_that_hangs_ends_a_retirement_with_its_own_code(ended: Ended) -
     one.heard(RETIRE)
     one.hang("evt_1")
     until(lambda: ended.codes == [shutdown.HUNG], 5)
+
+
+def test_a_drain_with_nothing_in_hand_does_not_wait_for_its_limit(
+    ended: Ended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutdown, "IDLE_SECONDS", DRAIN_SECONDS)
+    Shutdown(3_600, lambda: None, lambda: 0, lambda died: None).heard(signal.SIGTERM)
+    until(lambda: ended.codes == [0], 5)

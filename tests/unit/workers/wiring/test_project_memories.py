@@ -15,7 +15,7 @@ from sluice.workers.wiring.memories import NAME_FILE, ProjectMemories
 
 @pytest.fixture
 def memories(tmp_path: Path) -> ProjectMemories:
-    return ProjectMemories(tmp_path / "memory", lambda folder, name: Memory(folder, name, sanitise=Sanitised))
+    return ProjectMemories(tmp_path / "memory", lambda folder, name, _: Memory(folder, name, sanitise=Sanitised))
 
 
 def test_a_project_is_found_again_by_its_name(memories: ProjectMemories, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Published snapshots go to the object store by themselves, and never stand in the way."""
+"""What is published is in the object store before anybody is told of it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from sluice.contracts.errors import StoreDown
 from sluice.contracts.event import Done, Event
 from sluice.contracts.index import DocumentIndexed, SnapshotPublished
-from sluice.index.folder import CorpusLayout
-from sluice.index.generations.publish import read_current_name
-from sluice.index.remote.object_store import ObjectStore, open_store
+from sluice.disk.object_store import ObjectStore, open_store
 from sluice.index.remote.snapshots import list_stored_generations, pull, read_stored_current
 from sluice.index.settings import ObjectStoreSettings
 from sluice.otel import metrics
@@ -31,7 +30,7 @@ def make_parts(tmp_path: Path) -> Iterator[MakeParts]:
     with ExitStack() as opened:
 
         def make(url: str | None, **index: Any) -> Context:
-            settings = {"data_dir": tmp_path / "data", "index": {"object_store_url": url, **index}}
+            settings = {"data_dir": tmp_path / "data", "object_store": {"url": url}, "index": index}
             context = Context(Settings.model_validate(settings))
             opened.callback(context.close)
             return context
@@ -56,7 +55,7 @@ def _publish(context: Context, number: int, *, erase: bool = False) -> str:
 
 
 def _store(url: str) -> ObjectStore:
-    return open_store(url, ObjectStoreSettings())
+    return open_store(f"{url}/index", ObjectStoreSettings())
 
 
 def _pushes(outcome: str) -> float:
@@ -65,7 +64,7 @@ def _pushes(outcome: str) -> float:
 
 def test_what_is_published_is_in_the_store_by_the_time_the_worker_ends(url, tmp_path) -> None:
     before, bytes_before = _pushes("ok"), value_of(metrics.SNAPSHOT_PUSHED_BYTES)
-    context = Context(Settings.model_validate({"data_dir": tmp_path / "data", "index": {"object_store_url": url}}))
+    context = Context(Settings.model_validate({"data_dir": tmp_path / "data", "object_store": {"url": url}}))
     for number in range(3):
         name = _publish(context, number)
     context.close()
@@ -75,21 +74,25 @@ def test_what_is_published_is_in_the_store_by_the_time_the_worker_ends(url, tmp_
     assert value_of(metrics.SNAPSHOT_PUSHED_BYTES) > bytes_before
 
 
-def test_a_store_that_fails_is_logged_and_counted_and_the_snapshot_published_all_the_same(make_parts, tmp_path) -> None:
-    (tmp_path / "store").write_text("a file where a folder should be")
+def test_a_store_that_fails_is_counted_and_the_event_comes_again(make_parts, url, monkeypatch) -> None:
+    def away(*_: object) -> None:
+        raise StoreDown("the object store does not answer", 5.0)
+
+    context = make_parts(url)
+    context.index_owner.check()
     before = _pushes("failed")
-    context = make_parts((tmp_path / "store").as_uri())
-    name = _publish(context, 1)
-    context.shipper.wait()
+    with monkeypatch.context() as patched:
+        patched.setattr(ObjectStore, "upload", away)
+        with pytest.raises(StoreDown):
+            _publish(context, 1)
     assert _pushes("failed") == before + 1
-    assert read_current_name(CorpusLayout(tmp_path / "data/index", "default")) == name
+    assert _publish(context, 1) == read_stored_current(_store(url), "default")
 
 
 def test_the_store_holds_few_generations_however_many_are_published(make_parts, url) -> None:
     context = make_parts(url, keep_generations=2)
     for number in range(7):
         _publish(context, number)
-        context.shipper.wait()
     assert len(list_stored_generations(_store(url), "default")) <= 4
 
 
@@ -97,7 +100,6 @@ def test_without_a_store_nothing_is_sent(make_parts) -> None:
     before = _pushes("ok") + _pushes("failed")
     context = make_parts(None)
     _publish(context, 1)
-    context.shipper.wait()
     assert _pushes("ok") + _pushes("failed") == before
 
 
@@ -105,9 +107,7 @@ def test_after_an_erasure_the_store_holds_the_new_snapshot_alone(url: str, make_
     context = make_parts(url, keep_generations=5)
     for number in range(2):
         _publish(context, number)
-        context.shipper.wait()
     assert len(list_stored_generations(_store(url), "default")) == 2
     last = _publish(context, 2, erase=True)
-    context.shipper.wait()
     assert list_stored_generations(_store(url), "default") == [last]
     assert read_stored_current(_store(url), "default") == last
