@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import threading
 import time
 from collections import defaultdict
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from bench.demo.library import page_html
+from bench.page_site import PageSite
 from sluice.contracts.retrieval import Query
 from sluice.index.local.reader import IndexReader
 from sluice.index.settings import QuerySettings
@@ -62,36 +61,9 @@ MODULES = (
 """Pages of common sizes, none twice, so that no embedding comes from the cache."""
 
 
-class StaticSite:
-    """Real pages: `/{module}.html`."""
-
-    def __init__(self) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                module = self.path.strip("/").removesuffix(".html")
-                known = module in MODULES
-                body = page_html(module).encode() if known else b"none"
-                self.send_response(200 if known else 404)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None:
-                return
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-
-
 def measure_latency() -> dict[str, Any]:
     """Every figure, in milliseconds."""
-    site = StaticSite()
+    site = PageSite({module: page_html(module) for module in MODULES})
     settings = {
         "CRAWL__ENABLED": "true",
         "CRAWL__REQUESTS_PER_SECOND_PER_HOST": "100",

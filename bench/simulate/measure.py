@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from bench.ledger import settled_per_second
-from bench.simulate.pages import PageSite, make_pages
+from bench.page_site import PageSite
+from bench.simulate.pages import make_pages
 from sluice.contracts.api import ENDED
 from tests.support.instance import Instance
 from tests.support.repository import IMPORT_PATH, MODELS, REPOSITORY
@@ -48,7 +49,7 @@ class Case:
     """What is measured: the pool that bounds it, its pages, and how many come one by one and at once."""
 
     pool: str
-    letters: int
+    characters: int
     delay_seconds: float
     alone: int
     burst: int
@@ -62,9 +63,9 @@ def measure_case(case: Case, workers: int, seed: int) -> dict[str, Any]:
     pages = [
         page
         for at, count in enumerate((1, case.alone, case.burst))
-        for page in make_pages(count, case.letters, seed + 100 * at)
+        for page in make_pages(count, case.characters, seed + 100 * at)
     ]
-    site, queries = PageSite(pages, case.delay_seconds), list[float]()
+    site, queries = PageSite({str(at): page for at, page in enumerate(pages)}, case.delay_seconds), list[float]()
     settings = {
         "CRAWL__ENABLED": "true",
         "CRAWL__REQUESTS_PER_SECOND_PER_HOST": "1000",
@@ -114,7 +115,7 @@ def _all(instance: Instance, site: PageSite, numbers: range) -> None:
 
 
 def _ask(instance: Instance, site: PageSite, number: int, *, wait: bool) -> str:
-    url = site.url(number)
+    url = site.url(str(number))
     body = {"plan": "full_loop", "seeds": [url], "limits": {"max_pages": 1}, "filters": {"url_prefix": url}}
     body |= {"query": f"What does page {number} say?", "corpus": CORPUS, "create_corpus": True}
     response = instance.http.post("/v1/gate", json={**body, "wait": wait, "deadline_seconds": 600})

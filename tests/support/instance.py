@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -58,7 +58,8 @@ class Instance:
         self._process: subprocess.Popen[bytes] | None = None
         self.http = httpx.Client(base_url=self.url, timeout=180)
 
-    def __enter__(self) -> Instance:
+    def start(self) -> None:
+        """Begin to run it; it is not well yet."""
         self.folder.mkdir(parents=True, exist_ok=True)
         log = (self.folder / "up.log").open("ab")
         self._process = subprocess.Popen(
@@ -68,6 +69,9 @@ class Instance:
             stdout=log,
             stderr=log,
         )
+
+    def __enter__(self) -> Self:
+        self.start()
         try:
             self._await_health()
         except BaseException:

@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import httpx
@@ -265,19 +264,6 @@ class Machine(Instance):
     def says_key(self, key: str) -> None:
         """Send that API key from now on."""
         self.http.headers["Authorization"] = f"Bearer {key}"
-
-    def __enter__(self) -> Machine:
-        self.start()
-        try:
-            self._await_health()
-        except BaseException:
-            self._stop()
-            raise
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.http.close()
-        self._stop()
 
     def start(self) -> None:
         """Begin to run it; it is not well yet."""

@@ -35,6 +35,8 @@ from sluice.workers.task import StageWorker, use_wake_up
 log = structlog.get_logger(__name__)
 
 RECONNECT_SECONDS = 1.0
+REFUSED_SECONDS = 0.2
+"""Pause before a wake-up goes back that is the index owner's: its broker would hand it out again at once."""
 
 
 @dataclass
@@ -138,7 +140,7 @@ class WorkerProcess:
             raise Reject("the worker is ending", requeue=True)
         stage = next(one for one in self.stages if routing_key.startswith(f"{one}."))
         if stage == "index" and not self.context.index_owner.is_ready and self.context.index_owner.waits_for_turn:
-            time.sleep(0.2)
+            time.sleep(REFUSED_SECONDS)
             raise Reject("another machine owns the index", requeue=True)
         thread = threading.get_ident()
         self.in_use[thread] = stage, time.monotonic()

@@ -226,15 +226,18 @@ class IndexOwner:
     def _bring_up(self, root: Path, corpus: str) -> int:
         shipped = self._ship(root, corpus)
         layout, head = CorpusLayout(root, corpus), self._ships[root, corpus].head
-        name = read_current_name(layout) if self._settings.index.engine == "local" else None
+        name = self._generation_here(layout)
         if name is not None and head is not None and head.generation != name and self._seen.get((root, corpus)) == name:
             self._publish(root, corpus, tells=True)
         self._seen[root, corpus] = name  # one that an event publishes now is not put twice
         return shipped
 
+    def _generation_here(self, layout: CorpusLayout) -> str | None:
+        return read_current_name(layout) if self._settings.index.engine == "local" else None
+
     def _publish(self, root: Path, corpus: str, *, alone: bool = False, tells: bool = False) -> None:
         layout, store = CorpusLayout(root, corpus), self._roots.store(root)
-        name = read_current_name(layout) if self._settings.index.engine == "local" else None
+        name = self._generation_here(layout)
         if name is None:
             self._ship(root, corpus)
             return

@@ -62,7 +62,8 @@ class ChaosInstance(Instance):
         self.witness_path = folder / up.WITNESS_FILE
         self.witness = Witness(self.witness_path, "suite")
 
-    def __enter__(self) -> ChaosInstance:
+    def start(self) -> None:
+        """Begin to run it with its faults; it is not well yet."""
         if self.proxy:
             self.proxy.start()
         log = (self.folder / "up.log").open("ab")
@@ -73,12 +74,6 @@ class ChaosInstance(Instance):
             stdout=log,
             stderr=log,
         )
-        try:
-            self._await_health()
-        except BaseException:
-            self._stop()
-            raise
-        return self
 
     def __exit__(self, *raised: Any) -> None:
         super().__exit__(*raised)

@@ -23,13 +23,6 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    running = Site()
-    yield running
-    running.stop()
-
-
-@pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory, site: Site, rabbitmq: RabbitMq) -> Iterator[ChaosInstance]:
     settings = {**site.settings(), **BLAMELESS, "WAKE_UP_URL": rabbitmq.url}
     with ChaosInstance(tmp_path_factory.mktemp("chaos"), settings) as running:

@@ -36,13 +36,6 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    running = Site()
-    yield running
-    running.stop()
-
-
-@pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory, site: Site) -> Iterator[ChaosInstance]:
     with ChaosInstance(tmp_path_factory.mktemp("chaos"), site.settings(), proxied=True) as running:
         yield running
